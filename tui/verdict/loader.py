@@ -63,6 +63,14 @@ class Feeding:
         that is longer: a wait that hid behind the GPU's work gives nothing back."""
         return max(0.0, self.batch_ns - self.wait_ns, self.on_gpu_ns)
 
+    @property
+    def fills_cores(self) -> bool:
+        """Making a batch and training on it leave the cores no time that workers could use."""
+        if not self.cores or self.make_cpu_ns is None:
+            return False
+        needed = (self.make_cpu_ns + self.main_cpu_ns) / self.cores
+        return needed > self.batch_ns * (1 - limits.NEAR_BEST)
+
     def with_workers(self, workers: int) -> float:
         """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores), and no less
         than batches leave that do not all take as long (`_in_turn`).
@@ -188,6 +196,11 @@ def often_late(window: StepWindow) -> bool:
     steps = sum(row.count for row in counted)
     ready = sum(min(row.ready or 0, row.count) for row in counted)
     return bool(workers) and ready < READY_ENOUGH * steps
+
+
+def all_ready(window: StepWindow) -> bool:
+    """Nearly every batch is known to have lain ready when it was fetched."""
+    return any(row.ready is not None for row in window.steps) and not often_late(window)
 
 
 def _busy(window: StepWindow, total: Spent) -> Share | None:

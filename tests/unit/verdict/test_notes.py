@@ -237,6 +237,8 @@ def test_loading_inline_shows_what_a_batch_costs() -> None:
     assert inline_loading(window(rows, loaders=(loader(2),), cores=8.0)) is None
     on_device = loader(0, batch_device="cuda")
     assert inline_loading(window(rows, loaders=(on_device,), cores=8.0)) is None
+    full = window(rows, loaders=(loader(0),), cores=2.0, main_cpu_percent=196.0)
+    assert inline_loading(full) is None
     cheap = even(60, **{**STEP, "data_ms": 0.4})
     assert inline_loading(window(cheap, loaders=(loader(0),), cores=8.0)) is None
 

@@ -27,7 +27,7 @@ from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
-from ..loader import Feeding, WorkerPlan, feeding
+from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most, share_of
@@ -49,6 +49,7 @@ from .input_pattern import (
     is_short,
     limited_by,
     named,
+    received,
     waiting,
 )
 
@@ -78,6 +79,9 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
         "context switches and memory",
         cheaper(places[0] if places else None),
     )
+    if isinstance(window, StepWindow) and not window.gpu_present and all_ready(window):
+        # No worker is behind: what their batches take of the cores is lost, whoever makes them.
+        return Explained("oversubscribed", (received(feeding), *evidence), advice[::-1])
     return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
 
 
@@ -130,6 +134,8 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         forecast = best_of(feeding, plan.batch_ns) if first else None
         wanted = f"num_workers 0 → {plan.workers}{_kept(window, feeding)}"
         more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        if not first and feeding.fills_cores:
+            more = f"workers will not help: {costs}, and both need the {cores(feeding.cores or 1)}"
         advice.insert(0 if first else 1, more)
     return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
 
@@ -181,13 +187,14 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
-        if not comes_first(plan, feeding.other_ns):
-            return Explained("workers", tuple(evidence), (less, f"{more} ({costs})"))
-        best = best_of(feeding, plan.batch_ns)
-        return Explained("workers", tuple(evidence), (f"{more} ({costs})", less), forecast=best)
+        apart = thread_advice(window)
+        if not comes_first(plan, feeding.other_ns * (1 - taken_by_workers(window))):
+            return Explained("workers", tuple(evidence), (less, f"{more} ({costs})", *apart))
+        best, advice = best_of(feeding, plan.batch_ns), (f"{more} ({costs})", less, *apart)
+        return Explained("workers", tuple(evidence), advice, forecast=best)
     if full is not None:
         wont = f"more workers will not help: {full.text}{limited_by(feeding, plan.wanted)}"
-        return Explained("cpu-bound", tuple(evidence), (less, wont))
+        return Explained("cpu-bound", tuple(evidence), (less, wont, *thread_advice(window)))
     if plan.workers > workers:
         return Explained(None, tuple(evidence), (less, more))
     wont = "more workers will not help: on average they keep up, and single batches are late"
@@ -280,6 +287,9 @@ def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
     error = CORES_ERROR_ON_CPU if shared else INPUT_ERROR_ON_CPU
     share, low, high = finding.share, finding.share_low, finding.share_high
     whole = alone_on_cpu("input", speedup, share, low, high, error)
+    if finding.sub in ("workers", "cpu-bound") and thread_advice(window):
+        # Threads of one product that lack a core wait for each other: 10x for 2.5x was measured.
+        whole = replace(whole, high=None)
     handed = share_where(main_places(window), fetches_tensors)
     if not _fetched(window):
         return whole

@@ -108,6 +108,13 @@ def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
     return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
 
 
+def received(feeding: Feeding) -> Evidence:
+    """Receiving a batch of two tensors takes about 1 ms however large it is (0.7 to 1.3 ms in half
+    of 66 generated runs), more where cores are short."""
+    text = f"every batch lay ready: {ms(feeding.wait_ns)} are receiving it from its worker"
+    return Evidence(text, "hook", feeding.wait_ns / 1e6, "ms")
+
+
 def limited_by(feeding: Feeding, wanted: int) -> str:
     """ "9 would hide it, you have 2 cores"; "" where the cores are enough."""
     if feeding.cores is None or wanted <= feeding.cores:

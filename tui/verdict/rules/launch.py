@@ -134,8 +134,9 @@ def launch(window: StepWindow) -> Finding | None:
     cells = looped_cells(window)
     if cells is not None:
         advice.insert(0, cells)
-    parts = _in_parts(window)
+    parts = called_in_parts(window)
     if parts is not None:
+        parts = f"{parts}: as many launches as a part takes now"
         advice.insert(0, parts)
     found = cause(
         "launch",
@@ -158,16 +159,16 @@ def launch(window: StepWindow) -> Finding | None:
     return replace(found, forecast=at_least(max(1.0, least)))
 
 
-def _in_parts(window: StepWindow) -> str | None:
-    """Most of the samples outside the backward are below a loop that calls the net for the parts of
-    a batch."""
+def called_in_parts(window: StepWindow) -> str | None:
+    """What to do where most of the samples outside the backward are below a loop that calls the net
+    for the parts of a batch."""
     places = within(main_places(window), BETWEEN)
     below = [place for place in places if place.in_parts]
     if not below or share_held(below) < LOOP_SHARE * share_held(places):
         return None
     return (
         "one call of the net for the whole batch, instead of one for each part of it in a loop "
-        f"({below[0].in_parts}): as many launches as a part takes now"
+        f"({below[0].in_parts})"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.healthy import healthy
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.windows import even, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
@@ -56,3 +56,42 @@ def test_an_evaluation_that_came_once_is_not_called_nothing() -> None:
     steady = healthy(window(even(60, **WORK)))
     assert steady is not None
     assert "but one" not in steady.headline
+
+
+def test_a_line_that_holds_most_of_the_net_is_named() -> None:
+    """A GCN's step was 72 % one `F.dropout`, and "forward and backward are the limit" all there
+    was to read."""
+    drop, call = "dropout (torch/nn/functional.py:1491)", "GCN.forward (gcn.py:36)"
+    other = ("Linear.forward (torch/nn/modules/linear.py:134)", "GCN.forward (gcn.py:38)")
+
+    def named(share: float, samples: int) -> list[str]:
+        places = (
+            FrameShare(share, drop, call, phase="forward", samples=samples),
+            FrameShare((1 - share) / 9, *other, phase="forward", samples=samples),
+        )
+        seen = Stacks(samples, places, 0, (), None)
+        found = healthy(window(even(60, **WORK), stacks=seen))
+        assert found is not None
+        return [one.text for one in found.evidence if one.source == "py-spy"]
+
+    text = f"68 of 95 main-thread samples (72%) are in {drop}, called from {call}"
+    assert named(0.72, 95) == [text]
+    assert named(0.3, 30) == []  # 18 to 45 % by so few samples
+
+
+def test_a_net_called_for_each_sample_of_a_batch_is_advised_one_call() -> None:
+    """A tutorial's character RNN walks through the names of its batch: with packed sequences 10x,
+    and healthy had nothing to say."""
+    loop, net = "train (main.py:141)", "CharRNN.forward (main.py:104)"
+    rnn = "RNN.forward (torch/nn/modules/rnn.py:745)"
+
+    def advised(in_parts: str) -> tuple[str, ...]:
+        place = FrameShare(0.45, rnn, net, phase="forward", samples=95, in_parts=in_parts)
+        found = healthy(window(even(60, **WORK), stacks=Stacks(95, (place,), 0, (), None)))
+        assert found is not None
+        return found.advice
+
+    assert advised("") == ()
+    (advice,) = advised(loop)
+    assert advice.startswith("one call of the net for the whole batch")
+    assert loop in advice

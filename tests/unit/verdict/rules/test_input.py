@@ -1,15 +1,24 @@
 """Why the step waits for data, and what to do about it here."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.rules.input import input_bound
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow, WorkerUse
+from gpuwatch.tui.verdict.loader import feeding
+from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
+from gpuwatch.tui.verdict.window import (
+    FrameShare,
+    RunFacts,
+    Sampled,
+    SampleWindow,
+    Stacks,
+    StepWindow,
+    WorkerUse,
+)
 from gpuwatch.tui.wording.words import gain_of
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (
@@ -352,3 +361,38 @@ def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:
 )
 def test_no_cores_are_reported_to_be_taken_by_workers(fields: dict[str, Any]) -> None:
     assert input_bound(sharing(**fields)) is None
+
+
+def test_batches_that_all_lie_ready_take_what_receiving_them_takes() -> None:
+    """A tutorial's MNIST with four workers on two cores: 4 → 1 gave 1.05x, batches in memory
+    1.33x, and "4 → 2" came first."""
+
+    def with_ready(ready: int) -> Finding:
+        rows = even(60, data_ms=2.5, forward_ms=13, backward_ms=9, ready=ready)
+        use = WorkerUse(4, 8.5, 0.0, 0.0, run_delay=0.07)
+        given: dict[str, Any] = {"loaders": (loader(4),), "workers": use, "run_delay": 0.24}
+        seen = window(rows, stacks=stacks(idle=0.91), main_cpu_percent=152.0, cores=2.0, **given)
+        return found(seen)
+
+    ready, late = with_ready(8), with_ready(0)
+    assert (ready.sub, late.sub) == ("oversubscribed", "oversubscribed")
+    assert (
+        ready.evidence[1].text == "every batch lay ready: 2.5 ms are receiving it from its worker"
+    )
+    assert ready.advice[0].startswith("make batches cheaper")
+    assert ready.speedup is not None
+    assert late.advice[0].startswith("num_workers 4 → 2")
+    assert late.speedup is None
+
+
+def test_whether_batches_lie_ready_is_not_known_without_a_probe() -> None:
+    """The same rule judges samples alone, which have no steps."""
+    use = WorkerUse(4, 40, 0.0, 0.0, run_delay=0.3)
+    seen = waiting(4, 86, workers=use, cores=2.0)
+    facts = {one.name: getattr(seen, one.name) for one in fields(RunFacts)}
+    sampled = Sampled(95, {}, 0.0, (), (), None, None)
+    fed = feeding(seen)
+    assert fed is not None
+    found_by_samples = oversubscribed(SampleWindow(**facts, samples=(), sampled=sampled), fed)
+    assert found_by_samples is not None
+    assert found_by_samples.advice[0].startswith("num_workers 4 → 2")

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.cpu_wait import thread_advice
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import STAYS_ON_CPU
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import even, loader, run, waiting, window, worker_use
 
@@ -77,3 +79,57 @@ def test_more_workers_leave_the_checkpoints() -> None:
     each = 480 * 3 / 55  # five steps are left out
     assert said(20, 35, 50) == pytest.approx((24 + each) / (14 + each), rel=0.02)
     assert said(35) == pytest.approx(24 / 14, rel=0.02), "one may never come again"
+
+
+def test_workers_that_would_give_nothing_are_not_advised() -> None:
+    """A tutorial's FashionMNIST on two cores that its net uses both: "0 → 1, about 1.00x" was the
+    second advice, and one worker measured 0.6x."""
+    finding = found(waiting(0, 14, main_cpu_percent=195.0))
+    assert finding.advice[0].startswith("make batches cheaper")
+    assert finding.advice[1].startswith("workers will not help: a batch takes 14 ms, the rest of ")
+    assert finding.advice[1].endswith("and both need the 2 cores")
+
+
+def test_threads_that_lack_a_core_to_a_worker_open_the_forecast_of_cheaper_batches() -> None:
+    """A table's rows are read one by one in one worker, beside two threads of a small net on two
+    cores: 1.4x for two workers was first, 1.2x measured; 10x where the rows are arrays."""
+    given: dict[str, Any] = {
+        **{"workers": worker_use(1, 90), "main_cpu_percent": 70.0, "run_delay": 0.36},
+        **{"others_cores": 0.05, "beside_cores": 1.3, "cores": 2.0},
+    }
+
+    def with_threads(threads: int) -> Finding:
+        seen = window(
+            even(60, data_ms=28, forward_ms=48),
+            loaders=(loader(1),),
+            settings=settings(threads=threads),
+            **given,
+        )
+        return found(seen)
+
+    shared = with_threads(2)
+    assert shared.advice[0].startswith("make batches cheaper")
+    assert any("torch.set_num_threads(1)" in one for one in shared.advice)
+    assert shared.forecast is not None
+    assert shared.forecast.high is None
+    alone = with_threads(1)
+    assert not any("set_num_threads" in one for one in alone.advice)
+    assert alone.forecast is not None
+    assert alone.forecast.high is not None
+
+
+@pytest.mark.parametrize(("waits", "advised"), [(0.24, True), (0.04, False)])
+def test_threads_are_too_many_where_workers_that_use_little_take_turns_with_them(
+    waits: float, advised: bool
+) -> None:
+    """A tutorial's CIFAR-10 in batches of four: two workers use 0.35 of two cores, and one thread
+    was 1.5 times as fast as two."""
+    seen = window(
+        even(60, data_ms=1.4, forward_ms=2.1, backward_ms=1),
+        loaders=(loader(2),),
+        workers=worker_use(2, 17),
+        settings=settings(threads=2),
+        run_delay=waits,
+        **{"main_cpu_percent": 150.0, "others_cores": 0.06, "beside_cores": 1.17, "cores": 2.0},
+    )
+    assert any("torch.set_num_threads(1)" in one for one in thread_advice(seen)) is advised
