@@ -394,28 +394,3 @@ def test_a_loader_shows_what_its_batches_look_like(run: Watched) -> None:
     (loader,) = run.timeline.loaders.all()
     assert loader.batch_bytes == 2 * 3 * 4
     assert (loader.batch_tensors, loader.batch_device, loader.pinned) == (1, "cpu", None)
-
-
-class Texts(Rows):
-    """Of two tokens at most, one of them padding, with its mask."""
-
-    def __getitem__(self, index: int) -> Any:
-        row = super().__getitem__(index)
-        return {"x": row, "attention_mask": torch.tensor([1, index % 2])}
-
-
-def test_masks_of_batches_are_known_with_their_loader(run: Watched) -> None:
-    model = Model(run.clock)
-    optimizer = SlowSGD(model, run.clock)
-    rows: DataLoader[Any] = DataLoader(Texts(run.clock, 4, 20), batch_size=4)
-    for _ in range(3):
-        for batch in rows:
-            model(batch["x"]).backward()
-            optimizer.step()
-    run.steps()
-    (loader,) = run.timeline.loaders.all()
-    padding = run.timeline.loaders.take_padding()
-    assert [(one.loader, one.rows, one.length, one.kept, one.longest) for one in padding] == [
-        (loader.key, 4, 2, 6, 2)
-    ] * 3  # the first batch of each epoch
-    assert run.timeline.loaders.take_padding() == []

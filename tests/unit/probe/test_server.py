@@ -7,12 +7,10 @@ from threading import Event
 import pytest
 
 from gpuwatch.probe import serve
-from gpuwatch.probe.circuit_breaker import CircuitBreaker
 from gpuwatch.probe.device.rate_limit import RateLimiter
 from gpuwatch.probe.device.stamper import Report
 from gpuwatch.probe.encoding import encode_marks
-from gpuwatch.probe.identity import Identity
-from gpuwatch.probe.recorder import ENTRIES, Recorder
+from gpuwatch.probe.recorder import ENTRIES
 from gpuwatch.probe.serve import (
     BEGINNING_NS,
     BEGINNING_TURN_S,
@@ -20,74 +18,12 @@ from gpuwatch.probe.serve import (
     PEEK_S,
     TURN_S,
     UNWATCHED_TURN_S,
-    Server,
 )
-from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui import messages, requests
 from gpuwatch.tui.sources.marks.reader import ROWS_A_TURN, ReplyReader, columns_of
 from gpuwatch.tui.steps import Batch
-
-STEP = (
-    marks.FETCH_ENTER,
-    marks.FETCH_LEAVE,
-    marks.BACKWARD_ENTER,
-    marks.BACKWARD_LEAVE,
-    marks.OPTIMIZER_ENTER,
-    marks.OPTIMIZER_LEAVE,
-)
-
-
-class OneMonitor:
-    """An endpoint with one monitor, which reads everything."""
-
-    path = "/nowhere/x.sock"
-    key = "the key"
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[bytes, bytes]] = []
-        self.sent: list[bytes] = []
-        self.has_newcomer = False
-
-    def hold(self) -> None:
-        """It is there."""
-
-    def receive(self, most: int) -> list[tuple[bytes, bytes]]:
-        asked, self.asked = self.asked, []
-        return asked
-
-    @property
-    def has_arrived(self) -> bool:
-        return bool(self.asked)
-
-    def send(self, peer: bytes, *frame: bytes) -> None:
-        self.sent.append(b"".join(frame))
-
-    def pid_of(self, peer: bytes) -> int:
-        return 1
-
-    def subscribe(self, history: bool = True, key: str = key) -> None:
-        request = requests.Subscribe(messages.SCHEMA, 1, history, key=key)
-        self.asked.append((b"a", messages.encode_message(request)))
-
-
-def served(recorder: Recorder | None = None) -> tuple[Server, Recorder, OneMonitor]:
-    breaker = CircuitBreaker(lambda: None)
-    recorder = recorder or Recorder(lambda _: True, breaker.trip)
-    identity = Identity("ipc:///nowhere/x.sock", None)
-    state_page = StatePage(identity.as_json(page.HELLO_BYTES))
-    server, reported = Server(recorder, state_page, breaker, identity), OneMonitor()
-    server._endpoint = reported  # type: ignore[assignment]
-    return server, recorder, reported
-
-
-def train(recorder: Recorder, steps: int) -> None:
-    for _ in range(steps):
-        for kind in STEP:
-            newest_ns = recorder.entries[-2] if recorder.entries else 0
-            detail = 7 if kind == marks.FETCH_ENTER else marks.NO_DETAIL
-            recorder.put(newest_ns + 1000)
-            recorder.put(marks.word_of(kind, detail))
+from tests.unit.probe.served import served, train
 
 
 def rows_of(steps: int) -> list[int]:
@@ -384,26 +320,3 @@ def test_what_reads_the_flight_recorder_is_loaded_by_the_training_thread(
     (answer,) = map(messages.decode_reply, reported.sent)
     assert isinstance(answer, messages.Collectives)
     assert recorder._collect is None
-
-
-def test_batches_with_masks_are_looked_at_in_each_turn_while_somebody_watches() -> None:
-    """A share that varies from batch to batch; others are looked at once a second."""
-    server, recorder, monitor = served()
-
-    def looks_again(padding: tuple[int, ...] | None) -> bool:
-        train(recorder, 1)
-        recorder.look_with(lambda _: (4, 1, 32, "cpu", None, 16, padding))
-        assert recorder.extra is not None
-        recorder.extra(marks.FETCH_LEAVE, None)
-        assert recorder._look is None
-        server._next_look_ns = sys.maxsize
-        server.turn()
-        return recorder._look is not None
-
-    server.turn()
-    assert not looks_again((4, 4, 9, 4))
-    monitor.subscribe()
-    server.turn()
-    server.turn()
-    assert looks_again((4, 4, 9, 4))
-    assert not looks_again(None)
