@@ -25,6 +25,8 @@ RUNS = sorted(path.parent.name for path in SUITE.glob(f"*/{MEASURED}"))
 MISSED = {"fragmentation.0", "worker_growth.0"}
 """Recorded for 12 s at 8 steps a second, and for 25 s while the workers are read every 10 s: too
 short for a word on their memory."""
+NOT_RECORDED = {"padding_max_length", "padding_shuffled"}
+"""Newer than the last run of the suite on an H200."""
 QUICK = {
     *("launch_lstmcell", "launch_per_sample", "data_and_launch", "sync_mask", "cpu_starved"),
     *("loader_epoch_start", "resnet_bf16", "metrics_each_epoch", "misaligned", "underfilled"),
@@ -65,7 +67,8 @@ def test_what_was_recorded_is_judged_right_at_its_end(run: str) -> None:
 
 
 def test_the_whole_suite_was_recorded() -> None:
-    assert len(RUNS) == len(SCENARIOS)
+    recorded = {run.removesuffix(".0") for run in RUNS}
+    assert recorded == set(SCENARIOS) - NOT_RECORDED
     assert set(RUNS) >= MISSED
 
 
