@@ -188,6 +188,19 @@ class FakeRun(WithHistory):
         return self.change(snapshot_at(self.now_ns, self.interval_ns))
 
 
+class ClockOfFakeRun:
+    """Stands where the fake run stands: the machine's own clock may be younger than that."""
+
+    def now_ns(self) -> int:
+        return FakeRun.now_ns
+
+    def now_unix(self) -> float:
+        return 1.8e9
+
+    def own_cpu_ns(self) -> int:
+        return 0
+
+
 @lru_cache(maxsize=64)
 def snapshot_at(now_ns: int, interval_ns: int = 100 * MS) -> Snapshot:
     """The whole run at a moment. Frames draw the same one again: it is made once (20 ms)."""
