@@ -170,7 +170,7 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
 
 def _without_wait(row: Step) -> float:
     """Training time of one step of a row, without the wait for its batch, ns."""
-    return pace_of(row) - row.data_ns / max(1, row.count)
+    return pace_of(row) - (row.data_ns / row.count if row.count > 1 else row.data_ns)
 
 
 def _pauses(
@@ -324,7 +324,8 @@ def _apart(parts: Sequence[int]) -> list[int]:
 
 def _unnamed_ns(row: Step) -> float:
     """Time of one step without what has a name of its own."""
-    return max(0.0, _without_wait(row))
+    pace_ns = _without_wait(row)
+    return pace_ns if pace_ns > 0.0 else 0.0
 
 
 def _is_mostly_forward(rows: Sequence[Step]) -> bool:

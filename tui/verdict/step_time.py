@@ -86,7 +86,9 @@ def pace_of(step: Step) -> float:
         - step.checkpoint_ns
         - step.compile_ns
     )
-    return pace_ns / max(1, step.count) if pace_ns > 0 else 0.0
+    if pace_ns <= 0:
+        return 0.0
+    return pace_ns / step.count if step.count > 1 else float(pace_ns)
 
 
 def is_python(phase: str) -> bool:

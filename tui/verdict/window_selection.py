@@ -198,8 +198,10 @@ def what_changed(before: Sequence[Step], after: Sequence[Step], by_ns: float) ->
 
 def _same_until(rows: Sequence[Step], end: int) -> int:
     """Index of the first of the rows before `end` that do the same work as the last of them."""
-    first = end
-    while first and _alike(_work(rows[first - 1]), _work(rows[end - 1])):
+    if not end:
+        return 0
+    first, last = end, _work(rows[end - 1])
+    while first and _alike(_work(rows[first - 1]), last):
         first -= 1
     return first
 
