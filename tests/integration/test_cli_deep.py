@@ -38,9 +38,10 @@ while True:
 LEAK_LINE = 1 + [line.endswith("# LEAK") for line in LEAKING.splitlines()].index(True)
 
 
-@pytest.fixture
-def training(tmp_path: Path) -> Iterator[Run]:
-    with started(LEAKING, tmp_path) as run:
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """One for all windows: each leaves it as it was."""
+    with started(LEAKING, tmp_path_factory.mktemp("training")) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
         yield run
@@ -108,6 +109,7 @@ TINY = """\
 import probe
 probe.install()
 
+import time
 import torch
 
 torch.set_num_threads(1)
@@ -120,6 +122,7 @@ while True:
     net(torch.ones(1, 4)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
+    time.sleep({rest_s})
 """
 
 
@@ -182,7 +185,7 @@ def peak_bytes(pid: int) -> int:
 def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
     """Recorded to the end an operator takes 16 KB, and an `add_` of a number is five of them: 8 GB
     a step. A faster machine has run more of them until it is cut."""
-    with started(TINY.format(operators=100_000), tmp_path) as run:
+    with started(TINY.format(operators=100_000, rest_s=0), tmp_path) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 1)
         before = peak_bytes(run.pid)
@@ -198,7 +201,7 @@ def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_pat
 
 @pytest.mark.slow
 def test_fewer_steps_of_many_operators_are_recorded(tmp_path: Path) -> None:
-    with started(TINY.format(operators=200), tmp_path) as run:
+    with started(TINY.format(operators=200, rest_s=0.005), tmp_path) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
         words = ("profile", str(run.pid), "--steps", "100", "--json")
