@@ -28,7 +28,7 @@ net = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 kept = []
 while True:
-    time.sleep(0.005)
+    time.sleep(0.02)
     loss = net(torch.randn(8, 64)).square().mean()
     loss.backward()
     optimizer.step()
