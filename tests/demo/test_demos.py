@@ -72,15 +72,6 @@ def test_a_script_begins_with_the_probe(script: str) -> None:
     assert lines[:3] == ["import probe", "", "probe.install()"]
 
 
-def test_a_script_ends_after_its_steps(tmp_path: Path) -> None:
-    run = start(str(DEMO / SCRIPTS[0]), "--steps", "2", cwd=tmp_path)
-    printed, complaints = run.communicate(timeout=50)
-    assert run.returncode == 0, complaints
-    assert "step      2" in printed
-    assert complaints == ""
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(150)
 def test_every_script_ends_after_its_steps_with_and_without_its_bottleneck(tmp_path: Path) -> None:
