@@ -125,6 +125,8 @@ def _is_regular(numbers: Sequence[int]) -> bool:
 
 def host_parts(rows: Sequence[Step]) -> list[int]:
     """Python between the phases in each row, ns, without what clings to a pause."""
+    if not any(map(_paused, rows)):
+        return [row.other_ns for row in rows]
     usual = _usual_other(rows)
     return [
         min(row.other_ns, round(usual * row.count)) if _paused(row) else row.other_ns
@@ -179,6 +181,8 @@ def _pauses(
     clinging: Callable[[Step, float], int],
 ) -> Pauses | None:
     rows: Sequence[Step] = window.steps
+    if not any(map(length, rows)) and not any(map(length, window.all_recent)):
+        return None
     if sum(length(row) > 0 for row in rows) < limits.EVENTS_IN_WINDOW:
         recent, whole = warm_recent(window), _whole_periods(window.all_recent, length)
         if whole or sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
