@@ -106,7 +106,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 			--constraint constraints.txt --editable '.[torch,demo,test]'; \
 	fi
-	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib/python3*/site-packages
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib/python3*/site-packages || true
 	touch $@
 
 clean:
