@@ -29,8 +29,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 gc.disable()
 
 
-def pytest_collection_finish() -> None:
-    """All are made."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """All are made; also in the process that hands them out."""
     gc.freeze()
     gc.enable()
 
