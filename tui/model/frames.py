@@ -256,12 +256,13 @@ def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
     return phase == "other" or is_users(_file(worth_naming(frames)))
 
 
-def _own_functions(frames: tuple[str, ...]) -> list[tuple[str, str]]:
+@lru_cache(maxsize=MOST_STACKS)
+def _own_functions(frames: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """The user's functions in a stack, outermost first, each as "function (file" and its frame. A
     script's own level is none."""
     own = (frame for frame in frames if is_users(_file(frame)))
     named = ((frame.rpartition(":")[0], frame) for frame in own)
-    return [(name, frame) for name, frame in named if not frame.startswith("<module>")]
+    return tuple((name, frame) for name, frame in named if not frame.startswith("<module>"))
 
 
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
