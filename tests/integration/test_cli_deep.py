@@ -38,6 +38,12 @@ while True:
 LEAK_LINE = 1 + [line.endswith("# LEAK") for line in LEAKING.splitlines()].index(True)
 
 
+AT_ONCE: Final = {"cli.watching.RIPE_S": 0.5, "cli.profile.VERDICT_S": 1.0}
+"""The verdict before the window is not waited for."""
+SOON: Final = {**AT_ONCE, "cli.profile.AFTER_S": 0.5, "cli.profile.MOST_AFTER_S": 1.0}
+"""Nor are the steps after it: a core computes meanwhile."""
+
+
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One for all windows: each leaves it as it was."""
@@ -55,7 +61,8 @@ def left_beside_the_socket(pid: int) -> list[str]:
 @pytest.mark.slow
 def test_profile_names_operators_and_leaves_nothing(training: Run, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    done = gpuwatch("profile", str(training.pid), "-o", str(path), "--json", limit_s=90)
+    words = ("profile", str(training.pid), "-o", str(path), "--json")
+    done = gpuwatch(*words, limit_s=90, waits_s=AT_ONCE)
     assert done.returncode == 0, done.stderr
     assert "profiling 3 steps" in done.stderr, "what it costs comes first"
     found = json.loads(done.stdout)
@@ -124,15 +131,6 @@ while True:
     optimizer.zero_grad()
     time.sleep({rest_s})
 """
-
-
-SOON: Final = {
-    "cli.watching.RIPE_S": 0.5,
-    "cli.profile.VERDICT_S": 1.0,
-    "cli.profile.AFTER_S": 0.5,
-    "cli.profile.MOST_AFTER_S": 1.0,
-}
-"""Neither the verdict nor the steps after the window are waited for: a core computes meanwhile."""
 
 
 class OnceItIsOpen(Event):
@@ -228,7 +226,7 @@ def test_turned_off_commands_are_reported(tmp_path: Path, command: str) -> None:
     with started(TOY.format(steps=100_000), tmp_path, GPUWATCH_CONTROL="0") as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
-        done = gpuwatch(command, str(run.pid), limit_s=60)
+        done = gpuwatch(command, str(run.pid), limit_s=60, waits_s=SOON)
         assert done.returncode == 5
         assert "GPUWATCH_CONTROL=0" in done.stderr
 
@@ -237,7 +235,7 @@ def test_a_rank_that_is_alone_is_refused_before_a_window_is_announced(tmp_path: 
     with started(TOY.format(steps=100_000), tmp_path) as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
-        done = gpuwatch("profile", str(run.pid), "--job", limit_s=60)
+        done = gpuwatch("profile", str(run.pid), "--job", limit_s=60, waits_s=SOON)
         assert done.returncode == 5
         assert done.stderr.startswith(f"gpuwatch: process {run.pid} is no rank of a job")
         assert f"gpuwatch profile {run.pid}" in done.stderr
@@ -247,6 +245,6 @@ def test_a_run_without_torch_is_reported(tmp_path: Path) -> None:
     with started(TOY.format(steps=100_000), tmp_path) as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
-        done = gpuwatch("profile", str(run.pid), limit_s=60)
+        done = gpuwatch("profile", str(run.pid), limit_s=60, waits_s=SOON)
         assert done.returncode == 5
         assert "torch is not imported" in done.stderr
