@@ -12,13 +12,16 @@ QUICK := "not gpu and not fault and not frameworks and not suite and not soak an
 # Hundreds of processes import the same files: compiled once, whatever the shell's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint style types compiled bench suite soak faults remote frameworks versions clean
+.PHONY: demo test tests lint style types compiled bench suite soak faults remote frameworks versions clean
 
 demo: $(INSTALLED)
 	$(BIN)/gpuwatch demo
 
+# In `.ci/run`, where two jobs run at once, the tests begin while mypy still reads.
+test: lint tests
+
 # Half of the time it waits for processes: five at a time fill two cores.
-test: lint compiled
+tests: compiled
 	$(BIN)/python -m pytest -m $(QUICK) -n 5 --dist worksteal
 
 lint: style types
@@ -31,7 +34,7 @@ style: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/mypy
 
-# Else each of the five compiles every test for itself. `.ci/run` does so while mypy reads.
+# Else each of the five compiles every test for itself.
 compiled: $(INSTALLED)
 	mkdir -p build
 	$(BIN)/python -m pytest -m $(QUICK) --collect-only -qq > build/collected.txt || \
@@ -90,18 +93,20 @@ versions: $(INSTALLED)
 
 # A torch that is already there is reused (it is large, and it is the one that fits the driver);
 # then the machine's packages are visible in the environment. Without one, torch is installed in
-# the version of constraints.txt. The stamp is last, so that an interrupted install starts anew.
+# the version of constraints.txt. pip would compile all that on one core. The stamp is last, so that an
+# interrupted install starts anew.
 $(INSTALLED): pyproject.toml constraints.txt
 	rm -rf $(VENV)
 	if $(PYTHON) -c 'import torch' 2>/dev/null; then \
 		$(PYTHON) -m venv --system-site-packages $(VENV) && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 			--editable '.[demo,test]'; \
 	else \
 		$(PYTHON) -m venv $(VENV) && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 			--constraint constraints.txt --editable '.[torch,demo,test]'; \
 	fi
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib/python3*/site-packages || true
 	touch $@
 
 clean:

@@ -1,5 +1,6 @@
 """What tests of several folders need."""
 
+import gc
 import os
 import shutil
 import signal
@@ -21,6 +22,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the same below nohup
+
+
+# Torch and six thousand tests are a million objects, which stay: Python's collector does not go
+# through them again and again, neither while they are made nor afterwards.
+gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """All are made; also in the process that hands them out."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -72,24 +72,13 @@ def test_a_script_begins_with_the_probe(script: str) -> None:
     assert lines[:3] == ["import probe", "", "probe.install()"]
 
 
-def test_a_script_ends_after_its_steps(tmp_path: Path) -> None:
-    run = start(str(DEMO / SCRIPTS[0]), "--steps", "2", cwd=tmp_path)
-    printed, complaints = run.communicate(timeout=50)
-    assert run.returncode == 0, complaints
-    assert "step      2" in printed
-    assert complaints == ""
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("half", [0, 1])
-def test_every_script_ends_after_its_steps_with_and_without_its_bottleneck(
-    half: int, tmp_path: Path
-) -> None:
-    paths = [str(DEMO / script) for script in SCRIPTS[half::2]]
+@pytest.mark.timeout(150)
+def test_every_script_ends_after_its_steps_with_and_without_its_bottleneck(tmp_path: Path) -> None:
+    paths = [str(DEMO / script) for script in SCRIPTS]
     code = f"import sys; sys.path.insert(0, {str(DEMO)!r}){RUN_EACH}"
     run = start("-c", code, "--", *paths, cwd=tmp_path)
-    printed, complaints = run.communicate(timeout=55)
+    printed, complaints = run.communicate(timeout=140)
     assert run.returncode == 0, complaints
     assert printed.count("step      2") == 2 * len(paths)
     assert complaints == ""

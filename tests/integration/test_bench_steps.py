@@ -112,7 +112,7 @@ def test_a_turn_is_due_after_so_much_open_time(turns: Turns) -> None:
 @pytest.mark.timeout(150)
 def test_a_short_run_prints_every_row(tmp_path: Path) -> None:
     kept = tmp_path / "cost.json"
-    command = [sys.executable, "-m", "tests.bench.cost", "--only", "steps", "--seconds", "2"]
+    command = [sys.executable, "-m", "tests.bench.cost", "--only", "steps", "--seconds", "1"]
     done = subprocess.run(
         [*command, "--json", str(kept)],
         capture_output=True,

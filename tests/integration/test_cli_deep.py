@@ -28,7 +28,7 @@ net = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 kept = []
 while True:
-    time.sleep(0.005)
+    time.sleep(0.02)
     loss = net(torch.randn(8, 64)).square().mean()
     loss.backward()
     optimizer.step()
@@ -38,9 +38,16 @@ while True:
 LEAK_LINE = 1 + [line.endswith("# LEAK") for line in LEAKING.splitlines()].index(True)
 
 
-@pytest.fixture
-def training(tmp_path: Path) -> Iterator[Run]:
-    with started(LEAKING, tmp_path) as run:
+AT_ONCE: Final = {"cli.watching.RIPE_S": 0.5, "cli.profile.VERDICT_S": 1.0}
+"""The verdict before the window is not waited for."""
+SOON: Final = {**AT_ONCE, "cli.profile.AFTER_S": 0.5, "cli.profile.MOST_AFTER_S": 1.0}
+"""Nor are the steps after it: a core computes meanwhile."""
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """One for all windows: each leaves it as it was."""
+    with started(LEAKING, tmp_path_factory.mktemp("training")) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
         yield run
@@ -54,7 +61,8 @@ def left_beside_the_socket(pid: int) -> list[str]:
 @pytest.mark.slow
 def test_profile_names_operators_and_leaves_nothing(training: Run, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    done = gpuwatch("profile", str(training.pid), "-o", str(path), "--json", limit_s=90)
+    words = ("profile", str(training.pid), "-o", str(path), "--json")
+    done = gpuwatch(*words, limit_s=90, waits_s=AT_ONCE)
     assert done.returncode == 0, done.stderr
     assert "profiling 3 steps" in done.stderr, "what it costs comes first"
     found = json.loads(done.stdout)
@@ -108,6 +116,7 @@ TINY = """\
 import probe
 probe.install()
 
+import time
 import torch
 
 torch.set_num_threads(1)
@@ -120,16 +129,8 @@ while True:
     net(torch.ones(1, 4)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
+    time.sleep({rest_s})
 """
-
-
-SOON: Final = {
-    "cli.watching.RIPE_S": 0.5,
-    "cli.profile.VERDICT_S": 1.0,
-    "cli.profile.AFTER_S": 0.5,
-    "cli.profile.MOST_AFTER_S": 1.0,
-}
-"""Neither the verdict nor the steps after the window are waited for: a core computes meanwhile."""
 
 
 class OnceItIsOpen(Event):
@@ -182,7 +183,7 @@ def peak_bytes(pid: int) -> int:
 def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
     """Recorded to the end an operator takes 16 KB, and an `add_` of a number is five of them: 8 GB
     a step. A faster machine has run more of them until it is cut."""
-    with started(TINY.format(operators=100_000), tmp_path) as run:
+    with started(TINY.format(operators=100_000, rest_s=0), tmp_path) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 1)
         before = peak_bytes(run.pid)
@@ -198,7 +199,7 @@ def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_pat
 
 @pytest.mark.slow
 def test_fewer_steps_of_many_operators_are_recorded(tmp_path: Path) -> None:
-    with started(TINY.format(operators=200), tmp_path) as run:
+    with started(TINY.format(operators=200, rest_s=0.005), tmp_path) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
         words = ("profile", str(run.pid), "--steps", "100", "--json")
@@ -225,7 +226,7 @@ def test_turned_off_commands_are_reported(tmp_path: Path, command: str) -> None:
     with started(TOY.format(steps=100_000), tmp_path, GPUWATCH_CONTROL="0") as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
-        done = gpuwatch(command, str(run.pid), limit_s=60)
+        done = gpuwatch(command, str(run.pid), limit_s=60, waits_s=SOON)
         assert done.returncode == 5
         assert "GPUWATCH_CONTROL=0" in done.stderr
 
@@ -234,7 +235,7 @@ def test_a_rank_that_is_alone_is_refused_before_a_window_is_announced(tmp_path: 
     with started(TOY.format(steps=100_000), tmp_path) as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
-        done = gpuwatch("profile", str(run.pid), "--job", limit_s=60)
+        done = gpuwatch("profile", str(run.pid), "--job", limit_s=60, waits_s=SOON)
         assert done.returncode == 5
         assert done.stderr.startswith(f"gpuwatch: process {run.pid} is no rank of a job")
         assert f"gpuwatch profile {run.pid}" in done.stderr
@@ -244,6 +245,6 @@ def test_a_run_without_torch_is_reported(tmp_path: Path) -> None:
     with started(TOY.format(steps=100_000), tmp_path) as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
-        done = gpuwatch("profile", str(run.pid), limit_s=60)
+        done = gpuwatch("profile", str(run.pid), limit_s=60, waits_s=SOON)
         assert done.returncode == 5
         assert "torch is not imported" in done.stderr

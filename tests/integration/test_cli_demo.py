@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.command_line import ROOT, environment, gpuwatch, started, wait_until_ended
+from tests.processes.demo_clone import clone_with
 from tests.processes.monitored import LIMIT_S
 
 
@@ -26,7 +26,7 @@ def test_the_list_names_every_script() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_without_a_terminal_it_ends_with_the_input_verdict() -> None:
-    done = gpuwatch("demo", limit_s=170)
+    done = gpuwatch("demo", limit_s=170, waits_s={"cli.demo.PLAIN_S": 8.0})
     assert done.returncode == 0, done.stderr
     report = done.stdout.split("-" * 40 + "\n")[1]
     assert "INPUT-BOUND" in report
@@ -49,29 +49,6 @@ def test_the_training_ends_with_the_monitor_however_that_ends(number: signal.Sig
         assert "Traceback" not in monitor.stderr.read()
     wait_until_ended(pid)
     assert monitor.returncode == (-9 if number == signal.SIGKILL else 128 + number)
-
-
-def clone_with(folder: Path, script: str) -> Path:
-    """A tree whose only demonstration is `script`."""
-    for package in ("gpuwatch", "probe", "tui"):
-        shutil.copytree(
-            ROOT / package,
-            folder / package,
-            symlinks=True,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
-    (folder / "demo").mkdir()
-    (folder / "demo" / "only.py").write_text(script)
-    row = {
-        "name": "only",
-        "script": "only.py",
-        "kind": "input",
-        "sub": None,
-        "title": "t",
-        "about": "a",
-    }
-    (folder / "demo" / "catalogue.json").write_text(json.dumps([row]))
-    return folder
 
 
 def run_in(clone: Path) -> "subprocess.CompletedProcess[str]":

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.measuring.uses import waited_for_core_s
-from tests.processes.command_line import toy, wait_until_ended
+from tests.processes.command_line import ROOT, TOY, toy, wait_until_ended
+from tests.processes.demo_clone import clone_with
 from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 
@@ -41,8 +42,18 @@ def test_a_terminal_that_cannot_place_text_gets_lines(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leave", ["q", "SIGTERM", "SIGKILL"])
-def test_a_demo_on_a_terminal_ends_its_training(leave: str) -> None:
-    with PseudoTerminal("gpuwatch.tui.cli.main", "demo", "compute", size=(100, 30)) as terminal:
+def test_a_demo_on_a_terminal_ends_its_training(leave: str, tmp_path: Path) -> None:
+    """A real one once; what ends it does not depend on what it trains."""
+    words, place = ["demo", "compute"], ROOT
+    if leave != "q":
+        words, place = ["demo"], clone_with(tmp_path, TOY.format(steps=100_000))
+    with PseudoTerminal(
+        "gpuwatch.tui.cli.main",
+        *words,
+        size=(100, 30),
+        cwd=place,
+        environ={"PYTHONPATH": str(place)},
+    ) as terminal:
         # What it says depends on who else wants the cores; that it runs does not.
         terminal.read_until(lambda: terminal.shows("steps/s"), seconds=40)
         pid = int(re.findall(rb"pid (\d+)", terminal.output)[0])

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.processes.monitored import hello_of, started, subscribed
 
 SCRIPT = """
@@ -52,6 +54,8 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(150)
 def test_a_compiled_step_is_the_same(tmp_path: Path) -> None:
     """The whole step, which breaks at its backward; and the forward alone, in one graph."""
     output, warned = [], []

@@ -42,6 +42,8 @@ TRAIN = """
                 losses.append(loss.item().hex())
         return losses
 """
+ARMED = "import probe, sys; probe.install(); sys.stdin.readline()"
+"""Without torch, in a moment."""
 
 
 def test_a_run_is_found_by_its_pid_and_shows_its_steps(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_p
 
 
 def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
-    with started("import probe, sys; probe.install(); sys.stdin.readline()", tmp_path) as run:
+    with started(ARMED, tmp_path) as run:
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:
@@ -186,22 +188,17 @@ def test_a_forked_child_that_trains_has_a_page_of_its_own(tmp_path: Path) -> Non
         assert run.finish()[0] == 0
 
 
-def test_losses_are_the_same_bit_for_bit_with_and_without(tmp_path: Path) -> None:
-    script = TRAIN + "    print(main(epochs=3))"
+def test_switched_off_it_is_not_there_and_losses_are_the_same_bit_for_bit(tmp_path: Path) -> None:
+    script = TRAIN + "    print(main(epochs=3), flush=True); sys.stdin.readline()"
     losses = []
-    for switch in ("0", "1"):
+    for switch, pages in (("0", 0), ("1", 1)):
         with started(script, tmp_path, GPUWATCH=switch) as run:
-            status, out, err = run.finish()
+            losses.append(run.line())
+            assert len(pages_of(run.pid)) == pages
+            run.send()
+            status, _, err = run.finish()
             assert (status, err) == (0, "")
-            losses.append(out)
     assert losses[0] == losses[1]
-
-
-def test_switched_off_it_is_not_there(tmp_path: Path) -> None:
-    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
-    with started(script, tmp_path, GPUWATCH="0") as run:
-        run.line()
-        assert pages_of(run.pid) == []
 
 
 def test_a_hook_that_fails_disarms_the_probe_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -263,18 +260,14 @@ def test_a_socket_directory_open_to_others_is_not_used(tmp_path: Path) -> None:
 
     (tmp_path / f"gpuwatch-{os.getuid()}").mkdir(mode=0o777)
     (tmp_path / f"gpuwatch-{os.getuid()}").chmod(0o777)
-    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
-    with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:
-        run.line()
+    with started(ARMED, tmp_path, TMPDIR=str(tmp_path)) as run:
         hello = hello_of(run.pid)
         assert Path((hello.endpoint or "").removeprefix("ipc://")).parent.name.endswith("-2")
         assert hello.fault is None
 
 
 def test_a_removed_socket_is_bound_again(tmp_path: Path) -> None:
-    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
-    with started(script, tmp_path) as run:
-        run.line()
+    with started(ARMED, tmp_path) as run:
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         path = Path(endpoint.removeprefix("ipc://"))

@@ -65,6 +65,13 @@ def two_ranks(folder: Path, script: str) -> AbstractContextManager[Job]:
     return launched(folder, local=2, world=2, port=free_port(), script=script)
 
 
+@pytest.fixture(scope="module")
+def late_by_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """A job whose rank 1 waits for its data: one for all who only look at it."""
+    with two_ranks(tmp_path_factory.mktemp("job"), DDP_RANK) as job:
+        yield job
+
+
 @contextmanager
 def watched(pid: int) -> Iterator[SnapshotProvider]:
     """A monitor of it, without py-spy's samples."""
@@ -129,9 +136,9 @@ def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> Non
         assert last[1].steps >= slow.steps
 
 
-def test_the_late_rank_of_a_distributed_run_is_found_by_its_own_time(tmp_path: Path) -> None:
+def test_the_late_rank_of_a_distributed_run_is_found_by_its_own_time(late_by_data: Job) -> None:
     """Rank 1 waits for its data, rank 0 in its backward for rank 1: their steps are as long."""
-    with two_ranks(tmp_path, DDP_RANK) as job, watched(job.pids[0]) as provider:
+    with watched(late_by_data.pids[0]) as provider:
         until(lambda: [1 for one in provider.snapshot().ranks if one.steps > 100] == [1, 1])
         snapshot = provider.snapshot()
     victim, culprit = snapshot.ranks
@@ -146,18 +153,33 @@ def test_the_late_rank_of_a_distributed_run_is_found_by_its_own_time(tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.timeout(150)
-def test_the_collectives_of_a_distributed_run_name_the_late_rank(tmp_path: Path) -> None:
+def test_the_collectives_of_a_distributed_run_name_the_late_rank(late_by_data: Job) -> None:
     """Of both ranks' own flight recorders, read in one step, whichever of them is watched."""
-    with two_ranks(tmp_path, DDP_RANK) as job:
-        for pid in job.pids:
-            with watched(pid) as provider:
-                snapshot = until(partial(_by_collectives, provider), limit_s=COLLECTIVES_S)
-            assert snapshot is not None
-            assert snapshot.job is not None
-            assert snapshot.job.late is not None
-            assert (snapshot.job.late.rank.rank, snapshot.job.late.by) == (1, "data")
-            assert snapshot.job.late.share.mean > 0.5
-            assert snapshot.job.finding.kind == "straggler"
+    for pid in late_by_data.pids:
+        with watched(pid) as provider:
+            snapshot = until(partial(_by_collectives, provider), limit_s=COLLECTIVES_S)
+        assert snapshot is not None
+        assert snapshot.job is not None
+        assert snapshot.job.late is not None
+        assert (snapshot.job.late.rank.rank, snapshot.job.late.by) == (1, "data")
+        assert snapshot.job.late.share.mean > 0.5
+        assert snapshot.job.finding.kind == "straggler"
+
+
+@pytest.mark.slow
+def test_all_ranks_are_profiled_over_the_same_steps(late_by_data: Job) -> None:
+    """Gloo on CPU: rank 0 waits for rank 1's loader in its collectives."""
+    pids = late_by_data.pids
+    until(lambda: all(steps_of(pid) > 20 for pid in pids))
+    looked = open_job_windows(pids[1], steps=10, most_s=30.0)
+    profile = looked.profile
+    assert looked.pids == tuple(pids)
+    assert (profile.steps, profile.unlike, profile.on_device) == (10, "", False)
+    assert profile.latest is not None
+    assert profile.latest.rank == 1
+    assert profile.latest.late > 0.3
+    assert sum(one.a_step for one in profile.collectives) >= 1
+    assert {one.kind for one in profile.collectives} == {"all_reduce"}
 
 
 @pytest.mark.slow
@@ -179,22 +201,6 @@ def test_a_rank_that_becomes_slow_is_dated_within_a_few_steps(tmp_path: Path) ->
     assert since is not None
     assert abs(since - slows_at) <= 5
     assert f"since step {since:,}" in seen.finding.headline
-
-
-@pytest.mark.slow
-def test_all_ranks_are_profiled_over_the_same_steps(tmp_path: Path) -> None:
-    """Gloo on CPU: rank 0 waits for rank 1's loader in its collectives."""
-    with two_ranks(tmp_path, DDP_RANK) as job:
-        until(lambda: all(steps_of(pid) > 20 for pid in job.pids))
-        looked = open_job_windows(job.pids[1], steps=10, most_s=30.0)
-    profile = looked.profile
-    assert looked.pids == tuple(job.pids)
-    assert (profile.steps, profile.unlike, profile.on_device) == (10, "", False)
-    assert profile.latest is not None
-    assert profile.latest.rank == 1
-    assert profile.latest.late > 0.3
-    assert sum(one.a_step for one in profile.collectives) >= 1
-    assert {one.kind for one in profile.collectives} == {"all_reduce"}
 
 
 @pytest.mark.slow

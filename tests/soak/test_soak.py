@@ -21,12 +21,10 @@ CERTAIN = ("losses, watched and bare", "how they end")
 """What holds however short the run and however busy the machine. That its monitors were sent all is
 for the hour: a run that ends does not wait until the last message is read."""
 SHORT_S = 1.0
-SHORT_LIMIT_S = 50.0
-"""It takes 8 s where the machine is its own."""
-
-
-def test_a_short_soak_that_hangs_is_reported_by_itself(request: pytest.FixtureRequest) -> None:
-    assert float(request.config.getini("timeout")) > SHORT_S + SHORT_LIMIT_S
+SHORT_LIMIT_S = 100.0
+"""It takes 8 s where the machine is its own, and 38 s were seen where ten tests shared it."""
+SHORT_TIMEOUT_S = SHORT_S + SHORT_LIMIT_S + 20
+"""One that hangs is reported by itself."""
 
 
 def test_a_training_that_hangs_before_its_first_step_is_reported() -> None:
@@ -41,6 +39,7 @@ def test_a_training_that_hangs_before_its_first_step_is_reported() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(SHORT_TIMEOUT_S)
 def test_a_second_of_it_leaves_no_trace_in_the_run_and_a_report(tmp_path: Path) -> None:
     files = Files(tmp_path)
     watch(files, SHORT_S, SHORT_ROUND, SHORT_LIMIT_S)

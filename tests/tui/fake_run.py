@@ -44,6 +44,7 @@ PHASES = (
     ("other", 28.0),
 )
 START = 1_000 * S
+NOW = START + 400 * S
 
 HELLO = Hello(
     schema=SCHEMA,
@@ -165,7 +166,7 @@ class WithHistory:
 class FakeRun(WithHistory):
     """A run whose clock stands still until a test moves it."""
 
-    now_ns: int = START + 400 * S
+    now_ns: int = NOW
     change: Callable[[Snapshot], Snapshot] = field(default=lambda snapshot: snapshot)
     """What is different in this test."""
     interval_ns: int = 100 * MS
@@ -188,14 +189,15 @@ class FakeRun(WithHistory):
         return self.change(snapshot_at(self.now_ns, self.interval_ns))
 
 
-class ClockOfFakeRun:
-    """Stands where the fake run stands: the machine's own clock may be younger than that."""
+class RunClock:
+    """The monitor's clock, where a test holds it: the fake run's moment, whatever the machine's
+    own clock shows, which begins with the machine."""
 
     def now_ns(self) -> int:
-        return FakeRun.now_ns
+        return NOW
 
     def now_unix(self) -> float:
-        return 1.8e9
+        return 1.8e9 + NOW / S
 
     def own_cpu_ns(self) -> int:
         return 0

@@ -12,7 +12,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.live import LiveRecording
 from gpuwatch.tui.widgets.footer import NAMES
-from tests.tui.fake_run import ClockOfFakeRun, FakeRun, S
+from tests.tui.fake_run import FakeRun, RunClock, S
 from tests.tui.golden_text import screen_text
 from tests.tui.process_states import launched
 from tests.unit.recording.files import HEADER
@@ -180,7 +180,7 @@ class Recorded(FakeRun):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.recording = LiveRecording(ClockOfFakeRun())
+        self.recording = LiveRecording(RunClock())
         self.recording.header = lambda _: HEADER
 
     @property

@@ -23,6 +23,7 @@ WAY_OF_USERS: Final = 3
 """Frames kept of the way to a place, and how many of them may be the user's own."""
 
 MOST_STACKS: Final = 1_024
+MOST_FRAMES: Final = 4_096
 """A run is at the same places again and again, and its stacks are read every few seconds."""
 
 LOADERS: Final = (
@@ -115,6 +116,7 @@ def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(frames[i] for i in sorted(own + called[-(WAY - len(own)) :]))
 
 
+@lru_cache(maxsize=MOST_FRAMES)
 def place_of(frame: str) -> tuple[str, int]:
     """("conv.py", 12) of "forward (conv.py:12)"; number 0 where there is none."""
     path, _, number = _file(frame).rpartition(":")
@@ -254,12 +256,13 @@ def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
     return phase == "other" or is_users(_file(worth_naming(frames)))
 
 
-def _own_functions(frames: tuple[str, ...]) -> list[tuple[str, str]]:
+@lru_cache(maxsize=MOST_STACKS)
+def _own_functions(frames: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """The user's functions in a stack, outermost first, each as "function (file" and its frame. A
     script's own level is none."""
     own = (frame for frame in frames if is_users(_file(frame)))
     named = ((frame.rpartition(":")[0], frame) for frame in own)
-    return [(name, frame) for name, frame in named if not frame.startswith("<module>")]
+    return tuple((name, frame) for name, frame in named if not frame.startswith("<module>"))
 
 
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:

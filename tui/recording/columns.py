@@ -4,7 +4,8 @@ A chunk leaves out what goes on as before, so a figure that stands still costs n
 lists of plain numbers; msgpack and zlib make them small.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from math import gcd
 from types import NoneType, UnionType
@@ -32,7 +33,7 @@ class Column:
 
     def __init__(self, hint: Any, default: Any) -> None:
         self._last = default
-        self._decode = msgspec.msgpack.Decoder(Values[hint] | None).decode
+        self._decode = _decoder(hint)
 
     def pack(self, values: Sequence[Any]) -> Any:
         """What a chunk says of the field; None where it goes on as before."""
@@ -139,7 +140,7 @@ class Table:
         self._kind = kind
         tag = kind.__struct_config__.tag
         self._tag = () if tag is None else (tag,)
-        self._columns = [_column(field) for field in msgspec.structs.fields(kind)]
+        self._columns = [_column(field) for field in _fields(kind)]
 
     def pack(self, rows: Sequence[msgspec.Struct]) -> list[Any]:
         """What each column says, without those at the end that go on as before."""
@@ -164,6 +165,16 @@ class Table:
         if self._kind.__struct_config__.array_like:
             return ((*self._tag, *row) for row in rows)
         return (dict(zip(self._kind.__struct_fields__, row, strict=True)) for row in rows)
+
+
+# What depends on the types alone is worked out once: every recording that is opened asks for it.
+_fields = cache(msgspec.structs.fields)
+
+
+@cache
+def _decoder(hint: Any) -> Callable[[msgspec.Raw], Any]:
+    """Of the values of such a column."""
+    return msgspec.msgpack.Decoder(Values[hint] | None).decode
 
 
 _decode_columns = msgspec.msgpack.Decoder(Columns | None).decode

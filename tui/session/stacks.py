@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..model.frames import (
+    MOST_FRAMES,
     MOST_STACKS,
     at_prompt,
     place_of,
@@ -89,6 +90,7 @@ def _branch(frame: str, node: _Node, whole: int) -> Branch:
     )
 
 
+@lru_cache(maxsize=MOST_FRAMES)
 def _is_own(frame: str) -> bool:
     return is_users(place_of(frame)[0])
 

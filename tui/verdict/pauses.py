@@ -125,6 +125,8 @@ def _is_regular(numbers: Sequence[int]) -> bool:
 
 def host_parts(rows: Sequence[Step]) -> list[int]:
     """Python between the phases in each row, ns, without what clings to a pause."""
+    if not any(map(_paused, rows)):
+        return [row.other_ns for row in rows]
     usual = _usual_other(rows)
     return [
         min(row.other_ns, round(usual * row.count)) if _paused(row) else row.other_ns
@@ -170,7 +172,7 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
 
 def _without_wait(row: Step) -> float:
     """Training time of one step of a row, without the wait for its batch, ns."""
-    return pace_of(row) - row.data_ns / max(1, row.count)
+    return pace_of(row) - (row.data_ns / row.count if row.count > 1 else row.data_ns)
 
 
 def _pauses(
@@ -179,6 +181,8 @@ def _pauses(
     clinging: Callable[[Step, float], int],
 ) -> Pauses | None:
     rows: Sequence[Step] = window.steps
+    if not any(map(length, rows)) and not any(map(length, window.all_recent)):
+        return None
     if sum(length(row) > 0 for row in rows) < limits.EVENTS_IN_WINDOW:
         recent, whole = warm_recent(window), _whole_periods(window.all_recent, length)
         if whole or sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
@@ -324,7 +328,8 @@ def _apart(parts: Sequence[int]) -> list[int]:
 
 def _unnamed_ns(row: Step) -> float:
     """Time of one step without what has a name of its own."""
-    return max(0.0, _without_wait(row))
+    pace_ns = _without_wait(row)
+    return pace_ns if pace_ns > 0.0 else 0.0
 
 
 def _is_mostly_forward(rows: Sequence[Step]) -> bool:

@@ -105,10 +105,10 @@ def warm_after(rows: Sequence[Step]) -> int:
     `rows` begin with the oldest that is known. Only the first steps decide, so the
     answer stays once it is passed, and is 0 when those are no longer there.
     """
-    first = rows[0] if rows else None
-    if first is not None and first.number - first.count >= _latest(limits.COMPILE_HORIZON):
+    first, horizon = rows[0] if rows else None, _latest(limits.COMPILE_HORIZON)
+    if first is not None and first.number - first.count >= horizon:
         return 0
-    early = [row for row in rows[: _latest(limits.COMPILE_HORIZON)] if _is_early(row)]
+    early = [row for row in rows[:horizon] if _is_early(row, horizon)]
     compiled = max((row.number for row in early if row.compile_ns), default=0)
     least = limits.WARMUP_STEPS
     if compiled:
@@ -143,8 +143,8 @@ def _latest(compiled: int) -> int:
     return settled + limits.STABLE_STEPS
 
 
-def _is_early(row: Step) -> bool:
-    return row.number - row.count < _latest(limits.COMPILE_HORIZON) and (
+def _is_early(row: Step, horizon: int) -> bool:
+    return row.number - row.count < horizon and (
         not row.compile_ns or row.number <= limits.COMPILE_HORIZON
     )
 
@@ -198,8 +198,10 @@ def what_changed(before: Sequence[Step], after: Sequence[Step], by_ns: float) ->
 
 def _same_until(rows: Sequence[Step], end: int) -> int:
     """Index of the first of the rows before `end` that do the same work as the last of them."""
-    first = end
-    while first and _alike(_work(rows[first - 1]), _work(rows[end - 1])):
+    if not end:
+        return 0
+    first, last = end, _work(rows[end - 1])
+    while first and _alike(_work(rows[first - 1]), last):
         first -= 1
     return first
 

@@ -40,12 +40,15 @@ FEWEST_STEPS: Final = 5
 WARM_S: Final = 0.003
 """Steps of a block before the measured ones: the interpreter learns the places again."""
 SETTLE_S: Final = 1.2
-"""With the probe in, before the first pair: it looks for a device, its budget finds its level."""
+"""With the probe in, before the first pair: it looks for a device, its budget finds its level. No
+longer than what follows takes."""
 WINDOWS: Final = 8
 FEW_WINDOWS: Final = 3
 """Of a short run, of which no row is resolved."""
 WINDOW_S: Final = 1.0
 """Four turns of the publisher."""
+SHORT_WINDOW_S: Final = 0.3
+"""One of them, in a run that is as short."""
 LIMIT_S: Final = 30.0
 """For settling."""
 ROUNDS: Final[tuple[tuple[Arm, ...], ...]] = (
@@ -67,9 +70,9 @@ class Blocks:
         self._warm_steps = max(1, round(WARM_S / step_s))
         self._hooked_ns = array("q", [0]) * self._steps
 
-    def settle(self, watched: bool) -> None:
-        """Train with the probe in until it is used to it."""
-        until_s, limit_s = monotonic() + SETTLE_S, monotonic() + LIMIT_S
+    def settle(self, watched: bool, seconds: float) -> None:
+        """Train with the probe in until it is used to it, as far as so many seconds need it."""
+        until_s, limit_s = monotonic() + min(SETTLE_S, seconds), monotonic() + LIMIT_S
         switch = self._switch
         while monotonic() < until_s or switch.watched != watched:
             self._loop.step()
@@ -80,10 +83,11 @@ class Blocks:
         """Windows of a run whose probe stays in: in blocks the publisher's turns come three times
         as far apart, and find the caches colder."""
         fit = round(seconds / WINDOW_S)
-        return [{IN: self._window()} for _ in range(max(FEW_WINDOWS, min(WINDOWS, fit)))]
+        each_s = WINDOW_S if fit >= FEW_WINDOWS else max(SHORT_WINDOW_S, seconds / FEW_WINDOWS)
+        return [{IN: self._window(each_s)} for _ in range(max(FEW_WINDOWS, min(WINDOWS, fit)))]
 
-    def _window(self) -> dict[str, float]:
-        before, until_s, steps = self._counters.read(), monotonic() + WINDOW_S, 0
+    def _window(self, seconds: float) -> dict[str, float]:
+        before, until_s, steps = self._counters.read(), monotonic() + seconds, 0
         while monotonic() < until_s:
             self._loop.step()
             steps += 1
@@ -160,10 +164,10 @@ def monitor(endpoint: str) -> Iterator[None]:
 def measure(layers: int, seconds: float, switch: Switch, counters: Counters) -> dict[str, Any]:
     """All modes of one length of step."""
     blocks = Blocks(layers, switch, counters)
-    blocks.settle(watched=False)
+    blocks.settle(watched=False, seconds=seconds)
     unwatched = blocks.pairs(seconds / 2)
     with monitor(switch.endpoint):
-        blocks.settle(watched=True)
+        blocks.settle(watched=True, seconds=seconds)
         left_alone = blocks.left_alone(seconds)
         watched = blocks.pairs(seconds / 2)
     seen: dict[str, list[Pair]] = {

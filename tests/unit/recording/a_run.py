@@ -1,6 +1,7 @@
 """A minute of training that never happened: 20 steps a second on a GPU, eight workers, jitter."""
 
 import random
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from gpuwatch.probe.wire import marks
@@ -147,19 +148,19 @@ def _steps(rng: random.Random, end_ns: int) -> Iterator[tuple[Step, GpuStep]]:
 def _batches(
     rng: random.Random, steps: list[tuple[Step, GpuStep]], end_ns: int
 ) -> Iterator[AnyObservation]:
-    waiting, resolving = list(steps), list(steps)
+    ends_ns = [step.end_ns for step, _ in steps]
+    gpu_ends_ns = [row.gpu_end_ns for _, row in steps]
+    ended = resolved = 0
     for sequence, t_ns in enumerate(_ticks(rng, 100, end_ns), 1):
-        done = [step for step, _ in waiting if step.end_ns <= t_ns]
-        waiting = waiting[len(done) :]
-        known = [row for _, row in resolving if row.gpu_end_ns + 60 * MS <= t_ns]
-        resolving = resolving[len(known) :]
-        started_ns = waiting[0][0].start_ns if waiting else t_ns
+        first, ended = ended, bisect_right(ends_ns, t_ns)
+        first_on_gpu, resolved = resolved, bisect_right(gpu_ends_ns, t_ns - 60 * MS)
+        started_ns = steps[ended][0].start_ns if ended < len(steps) else t_ns
         every_second = sequence % 10 == 0
         yield delivered(
-            done,
+            [step for step, _ in steps[first:ended]],
             t_ns / MS,
             sequence=sequence,
-            marks=6 * (len(steps) - len(waiting)),
+            marks=6 * ended,
             open=open_at(
                 started_ns / MS + rng.uniform(0, (t_ns - started_ns) / MS),
                 kind=marks.FETCH_LEAVE,
@@ -169,8 +170,8 @@ def _batches(
             loaders=[loader(num_workers=8)] if sequence == 1 else [],
             settings=SETTINGS if sequence == 1 else None,
             rss_bytes=3 * GIB + rng.randrange(64) * 4 * KIB if every_second else None,
-            gpu_steps=known,
-            gpu_memory=[_allocator(rng, t_ns, len(steps) - len(waiting))] if every_second else [],
+            gpu_steps=[row for _, row in steps[first_on_gpu:resolved]],
+            gpu_memory=[_allocator(rng, t_ns, ended)] if every_second else [],
             gpu_clocks=[GpuClock(0, 6_000 + rng.randrange(900), 1, 21_000 + rng.randrange(900), 0)]
             if every_second
             else [],
@@ -201,12 +202,13 @@ def _allocator(rng: random.Random, t_ns: int, step: int) -> GpuMemory:
 def _pages(
     rng: random.Random, steps: list[tuple[Step, GpuStep]], end_ns: int
 ) -> Iterator[AnyObservation]:
+    ends_ns = [step.end_ns for step, _ in steps]
     for t_ns in _ticks(rng, 250, end_ns):
         yield PageSeen(
             t_ns=t_ns,
             open_kind=rng.choice((marks.FETCH_ENTER, marks.FETCH_LEAVE)),
             open_since_ns=t_ns - rng.randrange(50 * MS),
-            steps=sum(step.end_ns <= t_ns for step, _ in steps),
+            steps=bisect_right(ends_ns, t_ns),
             heartbeat_ns=t_ns - rng.randrange(100 * MS),
             state=1,
         )

@@ -15,7 +15,7 @@ from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.recording.recorder import Recorder, RecordingWriter
 from gpuwatch.tui.recording.tape import SPAN_NS, Tape, kept
 from gpuwatch.tui.session.live import LiveRecording, file_name
-from tests.tui.fake_run import ClockOfFakeRun, FakeRun
+from tests.tui.fake_run import FakeRun, RunClock
 from tests.unit.recording.a_run import SETTINGS, START, a_run
 from tests.unit.recording.files import HEADER
 from tests.unit.session.making import HELLO, S, delivered, loader, steps
@@ -117,7 +117,7 @@ def test_a_file_that_is_there_is_not_replaced_unless_asked(tmp_path: Path) -> No
 
 
 def recordable() -> LiveRecording:
-    recording = LiveRecording(ClockOfFakeRun())
+    recording = LiveRecording(RunClock())
     recording.header = header
     return recording
 

@@ -104,7 +104,7 @@ def readings(series: Series, step_ms: float) -> list[GpuMemory]:
 
 def watched(series: Series, step_ms: float, epoch: int | None = None) -> GrowthRun:
     """By the verdict's watch alone, on what of a session's windows memory is judged by."""
-    reported, run, watch = readings(series, step_ms), GrowthRun(), MemoryWatch()
+    reported, run, watch = tuple(readings(series, step_ms)), GrowthRun(), MemoryWatch()
     steps = _steps(60, step_ms)
     for seen in range(1, len(reported) + 1):
         done = reported[seen - 1].step
@@ -116,7 +116,7 @@ def watched(series: Series, step_ms: float, epoch: int | None = None) -> GrowthR
             steps_seen=done,
             compiled=(),
             all_recent=steps,
-            gpu_memory=tuple(reported[:seen]),
+            gpu_memory=reported[:seen],
             gpu_memory_limit_bytes=LIMIT_BYTES,
             warm_step=5,
             moments=tuple(moments),

@@ -224,13 +224,18 @@ def replay(record: StepReplay) -> float:
 
 def _play(record: StepReplay, lag_ns: float) -> tuple[float, float]:
     """The GPU's time for all the steps, ns, and its lag after them."""
-    host, device, total = 0.0, lag_ns, 0.0
+    host, device, total, ahead_ns = 0.0, lag_ns, 0.0, record.ahead_ns
     for count, segments in record.steps:
         began = device
         for _, host_ns, device_ns, idle_ns, waits in segments:
+            # No `max`: tens of thousands of segments are played at every judgement.
             host += host_ns
-            device = max(device + idle_ns + device_ns, host)
-            host = max(host, device if waits else device - record.ahead_ns)
+            device = device + idle_ns + device_ns
+            if host > device:
+                device = host
+            earliest = device if waits else device - ahead_ns
+            if earliest > host:
+                host = earliest
         total += count * (device - began)
     return total, device - host
 

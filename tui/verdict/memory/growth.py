@@ -86,8 +86,10 @@ def _floors_stay(
     for begin in (*reversed(epochs), points[0].step):
         if not begins or begins[-1] - begin >= limits.FLOOR_STEPS:
             begins.append(begin)
+    if len(begins) < limits.EPOCH_FLOORS:
+        return False
     floors = [_floor(points, begin, size) for begin in begins[: limits.EPOCH_FLOORS]]
-    if len(floors) < limits.EPOCH_FLOORS or floors[0] is None or floors[-1] is None:
+    if floors[0] is None or floors[-1] is None:
         return False
     last, first = floors[0], floors[-1]
     expected = slope * (last.step - first.step)

@@ -32,10 +32,11 @@ class MemoryPlace:
 
 def of_tensors(window: Window) -> MemoryPlace:
     """The device's, as PyTorch's allocator counts it."""
+    warm_step = window.warm_step
     points = [
         MemoryPoint(one.step, one.t_ns, one.allocated if one.lowest is None else one.lowest)
         for one in readings(window)
-        if one.step > window.warm_step
+        if one.step > warm_step
     ]
     limit = window.gpu_memory_limit_bytes
     if limit is not None and window.gpu_memory:
@@ -67,7 +68,8 @@ def readings(window: RunFacts) -> list[GpuMemory]:
 
 
 def _warm(points: Sequence[MemoryPoint], window: Window) -> list[MemoryPoint]:
-    return [point for point in points if point.step > window.warm_step]
+    warm_step = window.warm_step
+    return [point for point in points if point.step > warm_step]
 
 
 def trend(place: MemoryPlace, moments: tuple[RunEvent, ...]) -> Growth | None:

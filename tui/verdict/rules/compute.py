@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from ..code_places import ATTENTION_CALL, call_at, main_places
@@ -83,7 +84,9 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
     return found.advice
 
 
+@lru_cache(maxsize=4)
 def _work(window: StepWindow) -> Work | None:
+    """Worked out once a window: several rules ask."""
     ledger = idle_ledger(window)
     paused = 0.0 if ledger is None else min(0.5, ledger.shares["pauses"])
     known = replayed(window)
