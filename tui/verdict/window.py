@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar
 
 from ..messages import Loader, Settings
-from ..steps import GpuMemory, GpuStep, Padding, Step
+from ..steps import EvaluationCycle, GpuMemory, GpuStep, Padding, Step
 from .findings import MissingSignal
 from .frameworks import Framework
 from .gpu_activity import GpuActivity
@@ -312,12 +312,12 @@ class StepWindow(RunFacts):
     all_recent: tuple[Step, ...]
     """Recent steps with nothing excluded: for checkpoint and evaluation budgets."""
     compiled: tuple[Step, ...]
-    """Those with a compilation of all steps that the session holds: 16 s of the fastest loop. In
-    short steps they are seconds, and hundreds of steps, apart."""
+    """Those with a compilation of all steps that the session holds: 16 s of the fastest loop."""
     open_step: OpenStep | None
+    cycles: tuple[EvaluationCycle, ...] = ()
+    """The newest ones, oldest first."""
     gpu_clocked: bool = False
-    """The probe reads the GPU's clock, or may begin to: its step times arrive after the GPU has
-    finished them."""
+    """The probe reads the GPU's clock, or may begin to: its times arrive after the steps."""
     job: Job | None = None
     """None in a job of one rank."""
     __hash__ = RunFacts.__hash__

@@ -49,8 +49,10 @@ from .input_pattern import (
     is_short,
     limited_by,
     named,
+    or_without_any,
     received,
     waiting,
+    without_any,
 )
 
 
@@ -141,7 +143,7 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
 
 
 def _kept(window: StepWindow, feeding: Feeding) -> str:
-    """Workers that start with every epoch cost more than they spare where epochs are short."""
+    """Workers that start with every epoch cost more than they spare in short ones."""
     loader = window.loaders[0] if window.loaders else None
     return " and persistent_workers=True" if is_short(loader, feeding) else ""
 
@@ -151,7 +153,9 @@ def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
     and beside a GPU, whose net does not need the cores, where nothing but the number of cores keeps
     more of them from it. Single slow batches no number of workers hides."""
     if comes_first(plan, feeding.other_ns):
-        return True
+        # On a CPU workers that give next to nothing are worth no core of the net's.
+        worth = plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING)
+        return worth or not feeding.on_cpu
     return not feeding.on_cpu and feeding.cores is not None and plan.wanted > feeding.cores
 
 
@@ -254,7 +258,7 @@ def input_bound(window: StepWindow) -> Finding | None:
     steps = max(1, total.steps)
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
     waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
-    why = explained(window, fed)
+    why = or_without_any(window, fed, explained(window, fed))
     headline = f"GPU idle {percent(share.mean)} of each step, waiting for data"
     if device is None:
         headline = f"waiting for data takes {percent(share.mean)} of each step"
@@ -312,8 +316,8 @@ def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Fin
     loader = window.loaders[0] if window.loaders else None
     if loader is not None and not loader.persistent_workers and _restarts(window):
         advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
-    if fewer is not None:
-        advice.insert(0, fewer)
+    none = without_any(window, fed)
+    advice[:0] = [none[0]] if none is not None else [fewer] if fewer is not None else []
     found = cause(
         "input",
         "cores",
@@ -322,6 +326,8 @@ def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Fin
         (*evidence, *named(places, "worker")),
         tuple(advice),
     )
+    if none is not None:
+        return replace(found, forecast=none[1])
     gives = speedup_of(share.mean)
     alone = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
     most = max(gives, speedup_of(1.0 - alone)) if alone else gives

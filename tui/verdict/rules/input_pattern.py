@@ -16,6 +16,7 @@ from ..code_places import (
     share_where,
     worker_places,
 )
+from ..cpu_wait import taken_by_workers
 from ..findings import Evidence, Forecast
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, planned
 from ..format import cores, ms, percent, size, times
@@ -106,6 +107,37 @@ def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
 def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
     """Another number of workers gives most of what no wait at all would, which leaves `rest_ns`."""
     return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
+
+
+def without_any(window: StepWindow, feeding: Feeding) -> tuple[str, Forecast, bool] | None:
+    """No workers, on a CPU where a batch costs less to make than to receive (a tutorial's batches
+    of four small pictures, two workers on two cores: 1.7x was measured); what that gives, and
+    whether it is most of what no wait at all would. None where it gives less than a tenth."""
+    use, taken = window.workers, taken_by_workers(window)
+    if window.gpu_present or use is None or use.run_delay is None:
+        return None
+    alone_ns = feeding.without_workers(taken, use.run_delay)
+    if alone_ns is None or alone_ns >= feeding.batch_ns * (1 - limits.WORTH_DOING):
+        return None
+    net_ns = max(0.0, feeding.other_ns - taken * feeding.batch_ns)
+    text = f"num_workers {feeding.workers} → 0, {gain(feeding, alone_ns)}: a batch takes "
+    text += f"{ms(alone_ns - net_ns)} to make, and {ms(feeding.wait_ns)} to receive from a worker"
+    return text, best_of(feeding, alone_ns), net_ns >= limits.MOST_OF_THE_GAIN * alone_ns
+
+
+def or_without_any(window: StepWindow, feeding: Feeding, why: Explained) -> Explained:
+    """The same with that advice: first where it gives most, else second."""
+    found = without_any(window, feeding) if why.sub in _OF_THE_CORES else None
+    if found is None:
+        return why
+    text, forecast, most = found
+    if most:
+        return replace(why, advice=(text, *why.advice), gain_known=True, forecast=forecast)
+    return replace(why, advice=(*why.advice[:1], text, *why.advice[1:]))
+
+
+_OF_THE_CORES = (None, "workers", "cpu-bound", "oversubscribed")
+"""Explanations of a loader whose workers compute; what waits is better made ahead."""
 
 
 def received(feeding: Feeding) -> Evidence:
