@@ -191,6 +191,9 @@ class EvaluationCycleStore:
             # The run's start; or steps passed unseen, and with them perhaps an evaluation.
             self._open(whole=not begins, first=not begins)
         self._number = step.number
+        if step.inference:  # a look at the held-out set before the first step
+            self._open(whole=self._whole, first=self._first)
+            return
         usual_ns = self._other_ns / self._steps * step.count if self._steps else step.other_ns
         self._steps += step.count
         self._fetches += step.fetches

@@ -37,7 +37,7 @@ def cycles(window: StepWindow) -> Cycles | None:
     alike = _alike([one for one in window.cycles if one.whole])
     if not alike and window.cycles and batches:
         alike = _epoch_of(window.cycles[-1], batches, window)
-    if not alike:
+    if not alike or _is_over(alike[0], window):
         return None
     epochs = batches is not None and all(abs(one.fetches - batches) <= 1 for one in alike)
     if len(alike) < 2 and not epochs:
@@ -78,6 +78,11 @@ def least_rate(count: int) -> float:
 def _of(ratio: float) -> float:
     """The part of the whole that is `ratio` of the rest."""
     return ratio / (1 + ratio)
+
+
+def _is_over(newest: EvaluationCycle, window: StepWindow) -> bool:
+    """Training goes on for a whole cycle beyond the one that should have ended in an evaluation."""
+    return window.steps_seen - newest.last_step > 2 * newest.steps
 
 
 def _epoch_of(

@@ -42,3 +42,12 @@ def test_steps_that_passed_unseen_end_a_cycle() -> None:
 
 def test_numbers_that_begin_anew_begin_a_run() -> None:
     assert [one.first for one in store(every_tenth(14) + every_tenth(14)).all()] == [True, True]
+
+
+def test_a_look_at_the_held_out_set_before_training_is_no_part_of_a_cycle() -> None:
+    """Lightning's sanity check: two batches, before the first of the training."""
+    looked = {"forward_ms": 4, "inference": True}
+    trained = {"forward_ms": 9}
+    rows = run(12, lambda n: looked if n < 3 else trained | {"evaluation_ms": 80 * (n == 12)})
+    seen = store(rows).all()
+    assert [(one.fetches, one.first, one.whole) for one in seen] == [(10, True, True)]

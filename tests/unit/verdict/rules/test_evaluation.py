@@ -231,7 +231,7 @@ def test_a_rhythm_needs_three() -> None:
 def cycle(steps: int = 300, evaluation_ms: float = 2_000, **fields: Any) -> EvaluationCycle:
     """Steps of 10 ms and an evaluation behind them: 40 % of the time."""
     wall_ns = round((steps * 9.7 + evaluation_ms) * MS)
-    given = {"steps": steps, "fetches": steps, "first": True, **fields}
+    given = {"steps": steps, "fetches": steps, "first": True, "last_step": 300, **fields}
     return EvaluationCycle(wall_ns=wall_ns, evaluation_ns=round(evaluation_ms * MS), **given)
 
 
@@ -265,6 +265,12 @@ def test_two_evaluations_as_far_apart_as_the_first_from_the_start_are_a_rhythm()
     assert "one after each 300 steps so far (2 of 2)" in found.evidence[0].text
     unlike = after(cycle(steps=150), cycle(first=False), batches=1_000)
     assert evaluation(unlike) is None
+
+
+def test_evaluations_that_no_longer_come_are_over() -> None:
+    seen = after(cycle())
+    assert evaluation(replace(seen, steps_seen=899)) is not None
+    assert evaluation(replace(seen, steps_seen=901)) is None
 
 
 @pytest.mark.parametrize(("began", "known"), [(400, True), (200, False)])
