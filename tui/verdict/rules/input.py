@@ -15,8 +15,6 @@ from ..code_places import (
     worker_places,
 )
 from ..cpu_wait import (
-    core_account,
-    fewer_workers,
     seen_before_the_net,
     taken_by_workers,
     thread_advice,
@@ -30,12 +28,13 @@ from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
-from ..statistics import Share, at_most, share_of
+from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, RunFacts, StackPhase, StepWindow
+from .input_cores import crowded_out
 from .input_pattern import (
     Explained,
     Explanation,
@@ -52,7 +51,6 @@ from .input_pattern import (
     or_without_any,
     received,
     waiting,
-    without_any,
 )
 
 
@@ -251,7 +249,7 @@ def input_bound(window: StepWindow) -> Finding | None:
         return unmarked(window)
     taken = 0.0 if window.gpu_present else taken_by_workers(window)
     if taken > max(CONTRIBUTOR, share.mean):
-        return _crowded(window, fed, share, taken)
+        return crowded_out(window, fed, share, taken)
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
@@ -298,44 +296,6 @@ def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
     if not _fetched(window):
         return whole
     return replace(whole, low=min(whole.low, speedup_of(max(0.0, (share or 0.0) - handed))))
-
-
-def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Finding:
-    """The workers keep up, on the cores that the training needs: on few cores, what a batch costs
-    is lost to the step whoever makes it. At best the training has the cores to itself."""
-    share = Share(*(min(1.0, part + taken) for part in (wait.mean, wait.low, wait.high)))
-    places = folded(worker_places(window))
-    text = (
-        f"training thread ready but without a core {percent(window.run_delay or 0.0)} of the time"
-    )
-    account = core_account(window)
-    evidence = [Evidence(text, "proc", window.run_delay)]
-    evidence += [account] if account is not None else []
-    less, fewer = cheaper(places[0] if places else None), fewer_workers(window)
-    advice = [less, *thread_advice(window)]
-    loader = window.loaders[0] if window.loaders else None
-    if loader is not None and not loader.persistent_workers and _restarts(window):
-        advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
-    none = without_any(window, fed)
-    advice[:0] = [none[0]] if none is not None else [fewer] if fewer is not None else []
-    found = cause(
-        "input",
-        "cores",
-        share,
-        f"the loader's workers take the training's cores {percent(taken)} of the time",
-        (*evidence, *named(places, "worker")),
-        tuple(advice),
-    )
-    if none is not None:
-        return replace(found, forecast=none[1])
-    gives = speedup_of(share.mean)
-    alone = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
-    most = max(gives, speedup_of(1.0 - alone)) if alone else gives
-    return replace(found, forecast=Forecast(gives, 1.0, most))
-
-
-def _restarts(window: StepWindow) -> bool:
-    return sum(row.startup_ns > 0 for row in window.steps) >= limits.RHYTHM_EVENTS
 
 
 def unmarked(window: StepWindow) -> Finding | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.verdict.cpu_wait import thread_advice
+from gpuwatch.tui.verdict.cpu_wait import taken_of_threads, thread_advice
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import STAYS_ON_CPU
 from gpuwatch.tui.verdict.loader import RECEIVING_NS
@@ -166,3 +166,51 @@ def test_no_workers_where_a_batch_costs_less_to_make_than_to_receive() -> None:
     assert not any("→ 0" in one for one in dear.advice)
     brief = found(handing_over(0.3, 8))
     assert not any("→ 0" in one for one in brief.advice)
+
+
+def test_no_workers_give_the_cores_back_that_threads_of_the_net_wait_for() -> None:
+    """PyTorch's introduction, batches of four: 3.4 ms a step, 2.0 without workers. A worker takes
+    1.05 ms a batch, and of two threads on two cores one has none for a fifth of the time."""
+    use = replace(worker_use(2, 14.2), run_delay=0.1)
+    seen = window(
+        even(100, data_ms=1.1, forward_ms=1.3, backward_ms=1, optimizer_ms=0.3, ready=2),
+        loaders=(loader(2),),
+        settings=settings(threads=2),
+        **{"workers": use, "main_cpu_percent": 153.0, "run_delay": 0.21, "others_cores": 0.05},
+        **{"beside_cores": 1.14, "cores": 2.0},
+    )
+    finding = found(seen)
+    assert finding.advice[1].startswith("num_workers 2 → 0, about 1.3x or more: a batch takes ")
+
+
+def views(threads: int, worker_cpu: float = 19, main_cpu: float = 150.0) -> StepWindow:
+    """SimCLR on two cores: two workers augment pictures, and every batch lies ready."""
+    return window(
+        even(60, data_ms=3, forward_ms=120, backward_ms=200, optimizer_ms=20, ready=2),
+        loaders=(loader(2),),
+        settings=settings(threads=threads),
+        workers=replace(worker_use(2, worker_cpu), run_delay=0.04),
+        **{"main_cpu_percent": main_cpu, "run_delay": 0.08, "others_cores": 0.05},
+        **{"beside_cores": 0.9, "cores": 2.0},
+    )
+
+
+def test_workers_hold_up_a_net_with_a_thread_on_each_core() -> None:
+    """Healthy, by the rules before: the training thread waits for a core 8 % of the time. With
+    batches in memory it was 1.5 to 1.7 times as fast."""
+    finding = found(views(threads=2))
+    assert (finding.sub, finding.advice[0][:20]) == ("cores", "make batches cheaper")
+    assert "2 threads of the net on 2 cores" in finding.evidence[0].text
+    assert not any("num_workers" in one for one in finding.advice), "as many batches cost as much"
+    assert finding.forecast is not None
+    assert 1.5 < finding.forecast.speedup < 1.7
+
+
+@pytest.mark.parametrize("fields", [{"threads": 1}, {"threads": 2, "main_cpu": 110.0}])
+def test_workers_hold_up_no_net_that_leaves_them_a_core(fields: dict[str, Any]) -> None:
+    """One thread has a core of its own; and a net that computes in one of two leaves the other."""
+    assert taken_of_threads(views(**fields)) < 0.02
+
+
+def test_no_more_than_half_is_lost_to_workers_that_share_cores() -> None:
+    assert taken_of_threads(views(2, worker_cpu=80)) == pytest.approx(0.5, abs=0.01)
