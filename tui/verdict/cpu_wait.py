@@ -139,8 +139,9 @@ def taken_of_threads(window: RunFacts) -> float:
     workers had for nothing. 0 where the net has fewer threads, or any of that is unknown.
 
     SimCLR on two cores: two workers compute 130 ms a batch, a step takes 310 to 355 ms, and with
-    batches in memory 206 ms; the training thread itself waited for a core 5 % of the time. Batches
-    of four small pictures: 1.05 ms a batch, beside 1.1 ms to receive it, and 3.4 ms for 1.4 ms."""
+    batches in memory 206 ms; by the training thread's own wait they held it up 6 % of the time.
+    Batches of four small pictures: 1.05 ms a batch, beside 1.1 ms to receive it, and 3.4 ms for
+    1.4 ms."""
     settings, used, have = window.settings, worker_cores(window), window.cores
     if window.gpu_present or settings is None or settings.threads is None or not used or not have:
         return 0.0

@@ -196,7 +196,7 @@ def views(threads: int, worker_cpu: float = 19, main_cpu: float = 150.0) -> Step
 
 
 def test_workers_hold_up_a_net_with_a_thread_on_each_core() -> None:
-    """Healthy, by the rules before: the training thread waits for a core 8 % of the time. With
+    """It was healthy: the training thread itself waits for the workers 6 % of the time. With
     batches in memory it was 1.5 to 1.7 times as fast."""
     finding = found(views(threads=2))
     assert (finding.sub, finding.advice[0][:20]) == ("cores", "make batches cheaper")
