@@ -67,6 +67,24 @@ class StepHistogram:
         return sum(self.counts)
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluationCycle:
+    """Training from one evaluation to the next, with that one at its end."""
+
+    steps: int
+    fetches: int
+    wall_ns: int
+    """All of it."""
+    evaluation_ns: int
+    """The evaluation, with the Python around it."""
+    first: bool
+    """It begins with the run's first step."""
+    whole: bool = True
+    """It was seen from its beginning on."""
+    last_step: int = 0
+    """Number of the step with the evaluation."""
+
+
 class GpuStep(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A step on the clock of its GPU: the same marks, when the device reached them.
 

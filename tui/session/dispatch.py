@@ -27,7 +27,7 @@ from ..model.observations import (
 from ..steps import Padding, Step
 from .connection import ConnectionStore
 from .cpu_activity import ComputingSeries
-from .events import EventStore, RunEventStore
+from .events import EvaluationCycleStore, EventStore, RunEventStore
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
 from .memory import MemoryStore
@@ -140,6 +140,7 @@ class Stores:
         self.open = OpenStepStore()
         self.memory = MemoryStore()
         self.moments = RunEventStore()
+        self.cycles = EvaluationCycleStore()
         self.processes = ProcessStore()
         self.ranks = RankStore(pid)
         self.stacks = StackStore()
@@ -213,6 +214,7 @@ class Stores:
         for step in fresh:
             self.events.step_ended(step)
             self.moments.step_ended(step)
+            self.cycles.step_ended(step)
         self.noted.delivered(batch.notes, fresh, batch.sent_ns)
         self.edges.ended(fresh)
         self.computing.added(len(fresh))

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from ..messages import Loader
 from ..model.snapshot import Event
-from ..steps import GpuMemory, Step
+from ..steps import EvaluationCycle, GpuMemory, Step
 from ..verdict.format import ms
 from ..verdict.thresholds.hysteresis import COMPILE_HORIZON
 from ..verdict.window import RunEvent
@@ -167,3 +167,58 @@ class RunEventStore:
     def _keep(self, moment: RunEvent) -> None:
         kept = self._by_kind.setdefault(moment.kind, deque(maxlen=MOMENTS_OF_A_KIND))
         kept.append(moment)
+
+
+CYCLES_KEPT: Final = 8
+"""More than a verdict needs, and a minute of epochs of some seconds."""
+
+
+class EvaluationCycleStore:
+    """Training from one evaluation to the next, as rows of steps come in."""
+
+    def __init__(self) -> None:
+        self._cycles: deque[EvaluationCycle] = deque(maxlen=CYCLES_KEPT)
+        self._whole = False
+        """The open cycle was seen from its beginning on."""
+        self._first = True
+        self._steps = self._fetches = self._wall_ns = self._other_ns = 0
+        self._number = 0
+
+    def step_ended(self, step: Step) -> None:
+        """Rows come in time order."""
+        begins = step.number - step.count
+        if begins != self._number or not begins:
+            # The run's start; or steps passed unseen, and with them perhaps an evaluation.
+            self._open(whole=not begins, first=not begins)
+        self._number = step.number
+        if step.inference:  # a look at the held-out set before the first step
+            self._open(whole=self._whole, first=self._first)
+            return
+        usual_ns = self._other_ns / self._steps * step.count if self._steps else step.other_ns
+        self._steps += step.count
+        self._fetches += step.fetches
+        self._wall_ns += step.end_ns - step.start_ns
+        if not step.evaluation_ns:
+            self._other_ns += step.other_ns
+            return
+        around_ns = max(0, step.other_ns - round(usual_ns))
+        self._cycles.append(
+            EvaluationCycle(
+                steps=self._steps,
+                fetches=self._fetches,
+                wall_ns=self._wall_ns,
+                evaluation_ns=step.evaluation_ns + around_ns,
+                first=self._first,
+                whole=self._whole,
+                last_step=step.number,
+            )
+        )
+        self._open(whole=True, first=False)
+
+    def all(self) -> tuple[EvaluationCycle, ...]:
+        """Oldest first."""
+        return tuple(self._cycles)
+
+    def _open(self, whole: bool, first: bool) -> None:
+        self._whole, self._first = whole, first
+        self._steps = self._fetches = self._wall_ns = self._other_ns = 0

@@ -271,6 +271,7 @@ class Assessment:
             warmup_left=self._choice.warmup_left,
             all_recent=stores.steps.last(RECENT_ROWS),
             compiled=stores.steps.compiled(),
+            cycles=stores.cycles.all(),
             loaders=stores.loaders.training(),
             padding=stores.loaders.padding(),
             cores=stores.processes.cores,

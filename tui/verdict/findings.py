@@ -135,6 +135,8 @@ class Finding:
     forecast: Forecast | None = None
     """What the first action gives, where that is less than removing the cause gives, or known in
     another way; else see `forecast.interval.forecast_of`."""
+    goes_on: float = 1.0
+    """How likely it goes on as it was, 0 to 1: below 1 of what came once or twice so far."""
 
 
 @dataclass(frozen=True, slots=True)

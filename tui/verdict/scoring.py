@@ -197,7 +197,7 @@ def confidence_in_cause(top: Finding, others: Iterable[Finding], window: Window)
     for other in others:
         if other.kind != top.kind and other.share is not None:
             sure = min(sure, beats(top, other, limits.SWAP_MARGIN))
-    return sure * evidence_factor(window) * window.attributed
+    return sure * top.goes_on * evidence_factor(window) * window.attributed
 
 
 def confidence_in_none(others: Iterable[Finding], window: Window) -> float:

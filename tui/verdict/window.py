@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 import msgspec
 
 from ..messages import Loader, Settings
-from ..steps import GpuMemory, GpuStep, Padding, Step
+from ..steps import EvaluationCycle, GpuMemory, GpuStep, Padding, Step
 from .findings import MissingSignal
 from .frameworks import Framework
 from .gpu_activity import GpuActivity
@@ -313,9 +313,10 @@ class StepWindow(RunFacts):
     all_recent: tuple[Step, ...]
     """Recent steps with nothing excluded: for checkpoint and evaluation budgets."""
     compiled: tuple[Step, ...]
-    """Those with a compilation of all steps that the session holds: 16 s of the fastest loop. In
-    short steps they are seconds, and hundreds of steps, apart."""
+    """Those with a compilation of all steps that the session holds: 16 s of the fastest loop."""
     open_step: OpenStep | None
+    cycles: tuple[EvaluationCycle, ...] = ()
+    """The newest ones, oldest first."""
     gpu_clocked: bool = False
     """The probe reads the GPU's clock, or may begin to: step times come once the GPU is done."""
     job: Job | None = None

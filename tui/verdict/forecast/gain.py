@@ -16,7 +16,7 @@ from ..code_places import (
     steps_one_by_one,
     waits_for_gpu,
 )
-from ..cpu_wait import starved
+from ..cpu_wait import starved, taken_of_threads
 from ..findings import Finding, Kind
 from ..gpu_clock import copies, idle_of, on_device, unmeasured
 from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
@@ -352,8 +352,12 @@ def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False
         return None
     least, left = loader_floor(window), 1.0 - share
     if frees_cores:
-        lack = starved(window)
-        own = 0.0 if lack is None else lack.share - lack.by_quota - (lack.by_others or 0.0)
+        lack, workers = starved(window), window.loaders and window.loaders[0].num_workers
+        own = 0.0
+        if lack is not None and workers:
+            # Without workers the threads of the net alone wait for each other, and go on to.
+            own = lack.share - lack.by_quota - (lack.by_others or 0.0)
+        own = max(own, taken_of_threads(window))
         least, left = 0.0, left * (1.0 - own)
     return Gain(1.0 / min(1.0, max(limits.LEAST_LEFT, least, left)), "estimate")
 

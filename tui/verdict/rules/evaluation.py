@@ -1,6 +1,7 @@
 """Evaluation inside training: its budget, apart from every cause of slow steps."""
 
 from dataclasses import replace
+from math import ceil
 from typing import Final
 
 from ..code_places import (
@@ -9,16 +10,17 @@ from ..code_places import (
     place_evidence,
     share_where,
 )
+from ..cycles import Cycles, cycles
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
 from ..forecast.interval import seldom, with_interval
-from ..format import percent
+from ..format import ms, percent
 from ..gpu_clock import on_device
 from ..pauses import Pauses, evaluations, pause_evidence
 from ..scoring import cause, speedup_of
 from ..statistics import Share, of_samples
-from ..thresholds.causes import TARGET_BUDGET
-from ..thresholds.hysteresis import CONTRIBUTOR
+from ..thresholds.causes import RHYTHM_EVENTS, TARGET_BUDGET
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
 from ..unmarked_evaluation import LITTLE_BEHIND, behind_ns, evaluating_pauses, is_rollout
 from ..window import StepWindow
 
@@ -26,9 +28,22 @@ from ..window import StepWindow
 def evaluation(window: StepWindow) -> Finding | None:
     """The amortised share of evaluations. A slow validation loader is part of it, and no reason to
     blame the training loader. Where no mark showed one (no loader, no switch), by samples."""
-    found = evaluations(window)
-    if found is None:
+    found, whole = evaluations(window), cycles(window)
+    if found is None and whole is None:
         return _by_samples(window)
+    if whole is not None and (found is None or _known_better(whole, found)):
+        return _by_cycles(window, whole)
+    return None if found is None else _of_pauses(window, found)
+
+
+def _known_better(whole: Cycles, found: Pauses) -> bool:
+    """A window that holds no rhythm, or ends within a cycle, knows less than whole cycles do."""
+    if found.spacing_steps is None:
+        return True
+    return found.share.low <= ENTER_LOW < whole.pauses.share.low
+
+
+def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
     if found.share.mean < CONTRIBUTOR:
         return None
     evidence = pause_evidence(found, "evaluation")
@@ -40,6 +55,32 @@ def evaluation(window: StepWindow) -> Finding | None:
     gain = gain_of_pauses("evaluation", window, found)
     finding = cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)
     return seldom(finding)
+
+
+def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
+    """By training from one evaluation to the next. After one or two nobody knows for sure that
+    another one comes; the headline says how many there were."""
+    pauses = whole.pauses
+    finding = _of_pauses(window, pauses)
+    if finding is None:
+        return None
+    unit = "epoch" if whole.epochs else f"{pauses.every_steps:.0f} steps"
+    often = f"one after each {unit} so far ({whole.count} of {whole.count}), {ms(pauses.each_ns)}"
+    seen = Evidence(f"evaluation: {often}", "hook", pauses.each_ns / 1e6, "ms")
+    advice = finding.advice
+    if whole.epochs:
+        epoch_ns = pauses.step_ns * pauses.every_steps
+        epochs = ceil(pauses.each_ns * (1 - TARGET_BUDGET) / TARGET_BUDGET / epoch_ns)
+        rarely = f"evaluate every {epochs} epochs: it would cost {percent(TARGET_BUDGET)}"
+        advice = (rarely, *advice[1:])
+    few = whole.count < RHYTHM_EVENTS
+    return replace(
+        finding,
+        headline=f"{finding.headline}{' so far' if few else ''}",
+        evidence=(seen, *finding.evidence[1:]),
+        advice=advice,
+        goes_on=whole.goes_on if few else 1.0,
+    )
 
 
 _ADVICE: Final = {

@@ -15,8 +15,6 @@ from ..code_places import (
     worker_places,
 )
 from ..cpu_wait import (
-    core_account,
-    fewer_workers,
     seen_before_the_net,
     taken_by_workers,
     thread_advice,
@@ -30,12 +28,13 @@ from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
-from ..statistics import Share, at_most, share_of
+from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, RunFacts, StackPhase, StepWindow
+from .input_cores import crowded_out
 from .input_pattern import (
     Explained,
     Explanation,
@@ -49,6 +48,7 @@ from .input_pattern import (
     is_short,
     limited_by,
     named,
+    or_without_any,
     received,
     waiting,
 )
@@ -141,7 +141,7 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
 
 
 def _kept(window: StepWindow, feeding: Feeding) -> str:
-    """Workers that start with every epoch cost more than they spare where epochs are short."""
+    """Workers that start with every epoch cost more than they spare in short ones."""
     loader = window.loaders[0] if window.loaders else None
     return " and persistent_workers=True" if is_short(loader, feeding) else ""
 
@@ -151,7 +151,9 @@ def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
     and beside a GPU, whose net does not need the cores, where nothing but the number of cores keeps
     more of them from it. Single slow batches no number of workers hides."""
     if comes_first(plan, feeding.other_ns):
-        return True
+        # On a CPU workers that give next to nothing are worth no core of the net's.
+        worth = plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING)
+        return worth or not feeding.on_cpu
     return not feeding.on_cpu and feeding.cores is not None and plan.wanted > feeding.cores
 
 
@@ -247,14 +249,14 @@ def input_bound(window: StepWindow) -> Finding | None:
         return unmarked(window)
     taken = 0.0 if window.gpu_present else taken_by_workers(window)
     if taken > max(CONTRIBUTOR, share.mean):
-        return _crowded(window, fed, share, taken)
+        return crowded_out(window, fed, share, taken)
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
     steps = max(1, total.steps)
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
     waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
-    why = explained(window, fed)
+    why = or_without_any(window, fed, explained(window, fed))
     headline = f"GPU idle {percent(share.mean)} of each step, waiting for data"
     if device is None:
         headline = f"waiting for data takes {percent(share.mean)} of each step"
@@ -294,42 +296,6 @@ def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
     if not _fetched(window):
         return whole
     return replace(whole, low=min(whole.low, speedup_of(max(0.0, (share or 0.0) - handed))))
-
-
-def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Finding:
-    """The workers keep up, on the cores that the training needs: on few cores, what a batch costs
-    is lost to the step whoever makes it. At best the training has the cores to itself."""
-    share = Share(*(min(1.0, part + taken) for part in (wait.mean, wait.low, wait.high)))
-    places = folded(worker_places(window))
-    text = (
-        f"training thread ready but without a core {percent(window.run_delay or 0.0)} of the time"
-    )
-    account = core_account(window)
-    evidence = [Evidence(text, "proc", window.run_delay)]
-    evidence += [account] if account is not None else []
-    less, fewer = cheaper(places[0] if places else None), fewer_workers(window)
-    advice = [less, *thread_advice(window)]
-    loader = window.loaders[0] if window.loaders else None
-    if loader is not None and not loader.persistent_workers and _restarts(window):
-        advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
-    if fewer is not None:
-        advice.insert(0, fewer)
-    found = cause(
-        "input",
-        "cores",
-        share,
-        f"the loader's workers take the training's cores {percent(taken)} of the time",
-        (*evidence, *named(places, "worker")),
-        tuple(advice),
-    )
-    gives = speedup_of(share.mean)
-    alone = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
-    most = max(gives, speedup_of(1.0 - alone)) if alone else gives
-    return replace(found, forecast=Forecast(gives, 1.0, most))
-
-
-def _restarts(window: StepWindow) -> bool:
-    return sum(row.startup_ns > 0 for row in window.steps) >= limits.RHYTHM_EVENTS
 
 
 def unmarked(window: StepWindow) -> Finding | None:

@@ -16,6 +16,7 @@ from ..code_places import (
     share_where,
     worker_places,
 )
+from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advice
 from ..findings import Evidence, Forecast
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, planned
 from ..format import cores, ms, percent, size, times
@@ -106,6 +107,53 @@ def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
 def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
     """Another number of workers gives most of what no wait at all would, which leaves `rest_ns`."""
     return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
+
+
+def without_any(window: StepWindow, feeding: Feeding) -> tuple[str, Forecast, bool] | None:
+    """No workers, on a CPU where a batch costs less to make than to receive (tutorials' batches of
+    four small pictures, two workers on two cores: 1.7x was measured twice); what that gives, and
+    whether it is most of what no wait at all would. None where it gives less than a tenth."""
+    use, taken = window.workers, _taken_by_all_workers(window)
+    if window.gpu_present or use is None or use.run_delay is None:
+        return None
+    alone_ns = feeding.without_workers(taken, use.run_delay)
+    if alone_ns is None or alone_ns >= feeding.batch_ns * (1 - limits.WORTH_DOING):
+        return None
+    net_ns, gives = feeding.other_ns - taken * feeding.batch_ns, best_of(feeding, alone_ns)
+    more = ""
+    if thread_advice(window):
+        # The net's other threads wait for cores too, and it for them: nobody measures that.
+        gives, more = replace(gives, high=None), " or more"
+    text = f"num_workers {feeding.workers} → 0, {gain(feeding, alone_ns)}{more}: a batch takes "
+    text += f"{ms(alone_ns - max(0.0, net_ns))} to make, and {ms(feeding.wait_ns)} to receive from "
+    return f"{text}a worker", gives, net_ns >= limits.MOST_OF_THE_GAIN * alone_ns
+
+
+def _taken_by_all_workers(window: StepWindow) -> float:
+    """Part of the time, 0 to 1, in which the training thread had no core for the workers' sake: all
+    of the wait that the run causes itself, where the net has no more threads than cores."""
+    lack, settings = starved(window), window.settings
+    if lack is None or lack.by_others is None or settings is None or settings.threads is None:
+        return taken_by_workers(window)
+    if settings.threads > (window.cores or 1.0):
+        return taken_by_workers(window)
+    own = lack.share - lack.by_quota - lack.by_others
+    return max(own, taken_of_threads(window))
+
+
+def or_without_any(window: StepWindow, feeding: Feeding, why: Explained) -> Explained:
+    """The same with that advice: first where it gives most, else second."""
+    found = without_any(window, feeding) if why.sub in _OF_THE_CORES else None
+    if found is None:
+        return why
+    text, forecast, most = found
+    if most:
+        return replace(why, advice=(text, *why.advice), gain_known=True, forecast=forecast)
+    return replace(why, advice=(*why.advice[:1], text, *why.advice[1:]))
+
+
+_OF_THE_CORES = (None, "workers", "cpu-bound", "oversubscribed")
+"""Explanations of a loader whose workers compute; what waits is better made ahead."""
 
 
 def received(feeding: Feeding) -> Evidence:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from ..cycles import cycles
 from ..findings import Finding, find_missing
 from ..format import ms
 from ..gpu_clock import on_device
@@ -50,7 +51,7 @@ def paused_once(window: StepWindow) -> Finding | None:
         return None
     seen = [(0.0, "")]
     for noun, found in (
-        ("evaluation", evaluations(window)),
+        ("evaluation", None if cycles(window) else evaluations(window)),
         ("checkpoint", checkpoints(window)),
         ("step", outliers(window)),
     ):

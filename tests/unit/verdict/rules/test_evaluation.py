@@ -8,12 +8,14 @@ import pytest
 from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.steps import EvaluationCycle
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
-from gpuwatch.tui.verdict.window import FrameShare, StackPhase, Stacks, StepWindow
+from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_LOW
+from gpuwatch.tui.verdict.window import FrameShare, RunEvent, StackPhase, Stacks, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, loader, run, window
+from tests.unit.verdict.windows import MS, even, loader, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -221,3 +223,79 @@ def test_a_rhythm_needs_three() -> None:
     found = evaluation(window(rows))
     assert found is not None
     assert found.evidence[0].text.startswith("evaluation every 30 steps, 900 ms each")
+
+
+# Training from one evaluation to the next.
+
+
+def cycle(steps: int = 300, evaluation_ms: float = 2_000, **fields: Any) -> EvaluationCycle:
+    """Steps of 10 ms and an evaluation behind them: 40 % of the time."""
+    wall_ns = round((steps * 9.7 + evaluation_ms) * MS)
+    given = {"steps": steps, "fetches": steps, "first": True, "last_step": 300, **fields}
+    return EvaluationCycle(wall_ns=wall_ns, evaluation_ns=round(evaluation_ms * MS), **given)
+
+
+def after(*cycles: EvaluationCycle, batches: int | None = 300) -> StepWindow:
+    """A window of training alone, some time after these."""
+    return window(even(400, **WORK), cycles=cycles, loaders=(loader(0, batches=batches),))
+
+
+def test_one_evaluation_at_the_end_of_an_epoch_has_a_share() -> None:
+    """The epoch is the rhythm; that each has an evaluation is two thirds sure (succession)."""
+    judged = verdict(after(cycle()))
+    found = judged.finding
+    assert (found.kind, found.headline) == ("evaluation", "evaluation takes 41% of the time so far")
+    assert "one after each epoch so far (1 of 1), 2.0 s" in found.evidence[0].text
+    assert found.advice[0].startswith("evaluate every 34 epochs")
+    assert 0.5 < judged.confidence <= 2 / 3
+    assert found.forecast is not None
+    assert found.forecast.low < 1.2 < 1.6 < found.forecast.speedup < 1.75
+
+
+@pytest.mark.parametrize("batches", [None, 1_000, 310])
+def test_one_evaluation_in_the_middle_of_an_epoch_has_none(batches: int | None) -> None:
+    assert evaluation(after(cycle(), batches=batches)) is None
+
+
+def test_two_evaluations_as_far_apart_as_the_first_from_the_start_are_a_rhythm() -> None:
+    found = evaluation(after(cycle(), cycle(first=False), batches=1_000))
+    assert found is not None
+    assert found.share == pytest.approx(2_000 / (2_000 + 2_910), abs=0.01)
+    assert found.goes_on == pytest.approx(3 / 4)
+    assert "one after each 300 steps so far (2 of 2)" in found.evidence[0].text
+    unlike = after(cycle(steps=150), cycle(first=False), batches=1_000)
+    assert evaluation(unlike) is None
+
+
+def test_evaluations_that_no_longer_come_are_over() -> None:
+    seen = after(cycle())
+    assert evaluation(replace(seen, steps_seen=899)) is not None
+    assert evaluation(replace(seen, steps_seen=901)) is None
+
+
+@pytest.mark.parametrize(("began", "known"), [(400, True), (200, False)])
+def test_the_end_of_an_epoch_and_its_evaluation_are_enough(began: int, known: bool) -> None:
+    """A monitor that came in the middle of an epoch of 1,000 steps, which the loader knows."""
+    end = cycle(steps=100, first=False, whole=False, last_step=401, evaluation_ms=6_500)
+    rows, moments = even(500, **WORK), (RunEvent(began, "epoch"),)
+    seen = window(rows, cycles=(end,), moments=moments, loaders=(loader(0, batches=1_000),))
+    found = evaluation(seen)
+    assert (found is not None) is known
+    assert found is None or found.share == pytest.approx(6.5 / (6.5 + 9.7), abs=0.01)
+
+
+def test_a_short_evaluation_after_one_epoch_is_no_verdict() -> None:
+    """What comes once may not come again in each epoch: 12 % may be 3 %."""
+    found = evaluation(after(cycle(evaluation_ms=400)))
+    assert found is not None
+    assert found.share_low is not None
+    assert found.share == pytest.approx(0.12, abs=0.01)
+    assert found.share_low < ENTER_LOW
+
+
+def test_the_first_steps_of_a_run_do_not_lessen_an_evaluation() -> None:
+    slow = replace(cycle(), wall_ns=cycle().wall_ns + 3_000 * MS)
+    found, usual = evaluation(after(slow)), evaluation(after(cycle()))
+    assert found is not None
+    assert usual is not None
+    assert found.share == pytest.approx(usual.share)

@@ -70,7 +70,7 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
 
 def test_cores_enough_means_workers_enough() -> None:
     finding = found(waiting(1, 82, cores=16.0, workers=worker_use(1, 97), main_cpu_percent=100.0))
-    assert finding.advice[0].startswith("num_workers 1 → 7, about 6.9x")
+    assert finding.advice[0].startswith("num_workers 1 → 7, about 6.5x")
 
 
 def test_the_advice_depends_on_the_workers_and_the_cores() -> None:

@@ -1,0 +1,72 @@
+"""The loader's workers keep up, on the cores that the training needs."""
+
+from dataclasses import replace
+
+from ..code_places import worker_places
+from ..cpu_wait import core_account, fewer_workers, taken_of_threads, thread_advice
+from ..findings import Evidence, Finding, Forecast
+from ..forecast.interval import CORES_ERROR_ON_CPU, alone_on_cpu
+from ..format import cores, percent
+from ..loader import Feeding
+from ..scoring import cause, speedup_of
+from ..statistics import Share
+from ..thresholds import causes as limits
+from ..window import StepWindow
+from .input_pattern import cheaper, folded, named, without_any
+
+
+def crowded_out(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Finding:
+    """On few cores what a batch costs is lost to the step whoever makes it, `taken` of the time
+    beside the wait. At best the training has the cores to itself."""
+    share = Share(*(min(1.0, part + taken) for part in (wait.mean, wait.low, wait.high)))
+    by_threads = taken_of_threads(window) >= taken
+    places = folded(worker_places(window))
+    account = core_account(window)
+    evidence = [_held_up(window, by_threads), *([account] if account is not None else [])]
+    apart = thread_advice(window)
+    advice = [cheaper(places[0] if places else None), *apart]
+    # As many batches cost as much in fewer workers: those only leave a thread of the net alone.
+    fewer = None if by_threads else fewer_workers(window)
+    loader = window.loaders[0] if window.loaders else None
+    if loader is not None and not loader.persistent_workers and _restarts(window):
+        advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
+    none = without_any(window, fed)
+    if none is not None:
+        advice.insert(0 if none[2] else 1, none[0])
+    elif fewer is not None:
+        advice.insert(0, fewer)
+    found = cause(
+        "input",
+        "cores",
+        share,
+        f"the loader's workers take the training's cores {percent(taken)} of the time",
+        (*evidence, *named(places, "worker")),
+        tuple(advice),
+    )
+    if none is not None and none[2]:
+        return replace(found, forecast=none[1])
+    gives = speedup_of(share.mean)
+    if by_threads:
+        shares = share.mean, share.low, share.high
+        alone = alone_on_cpu("input", gives, *shares, CORES_ERROR_ON_CPU)
+        # What more the threads lose by waiting for each other nobody measures.
+        return replace(found, forecast=replace(alone, high=None if apart else alone.high))
+    used = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
+    most = max(gives, speedup_of(1.0 - used)) if used else gives
+    return replace(found, forecast=Forecast(gives, 1.0, most))
+
+
+def _held_up(window: StepWindow, by_threads: bool) -> Evidence:
+    """By what the training lacks a core."""
+    if by_threads and window.settings is not None:
+        text = (
+            f"{window.settings.threads} threads of the net on {cores(window.cores or 1.0)}: while "
+        )
+        return Evidence(f"{text}a worker has one of these, the others wait", "proc")
+    delay = window.run_delay or 0.0
+    text = f"training thread ready but without a core {percent(delay)} of the time"
+    return Evidence(text, "proc", delay)
+
+
+def _restarts(window: StepWindow) -> bool:
+    return sum(row.startup_ns > 0 for row in window.steps) >= limits.RHYTHM_EVENTS
