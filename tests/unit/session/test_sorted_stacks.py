@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from gpuwatch.tui.model.observations import Activity, ActivitySeen, StackCount, StacksSeen
 from gpuwatch.tui.model.stack_trees import StackTrees, worth_showing
 from gpuwatch.tui.session.gpu import GpuStore
@@ -210,6 +212,22 @@ def test_an_evaluation_before_the_first_step_is_no_part_of_the_steps() -> None:
     later = stores.sorted.merged(3 * S, (), 0)
     assert later is not None
     assert later.all.summary.main_samples == 29, "a first step that began earlier"
+
+
+def test_what_comes_before_the_first_step_is_no_part_of_the_steps() -> None:
+    """Watched from their start, four of nine public scripts were said to be limited by what had
+    read their data once, before they trained: 0.75 s of this chunk."""
+    stores = Stores()
+    reads = ("<module> (train.py:30)", "load_data (utils.py:19)")
+    before, after = bits_of(range(15)), bits_of(range(15, 20))
+    worker = StackCount(role="worker", pid=2, thread="t", frames=SPIN, count=20, moments=2**20 - 1)
+    main = chunk({reads: before, WAIT: after})
+    stores.stacks.seen(structs.replace(main, stacks=(*main.stacks, worker)))
+    since = stores.sorted.merged(3 * S, (), 750 * MS)
+    assert since is not None
+    assert since.all.summary.main_samples == 5
+    assert since.all.summary.worker_samples == 20
+    assert stores.merged(3 * S).all.summary.main_samples == 20, "there is no step yet"
 
 
 def test_workers_of_an_evaluation_are_left_out() -> None:
