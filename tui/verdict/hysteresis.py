@@ -124,13 +124,15 @@ class Selection:
             return None
         best = max(holding, key=worth)
         now = next((finding for finding in holding if finding.kind == self._top), None)
-        if now is None or fresh or best.kind == now.kind:
+        if now is None or best.kind == now.kind:
             return best.kind
         if (
             worth(best) - worth(now) < limits.SWAP_MARGIN
             or beats(best, now) < limits.SWAP_PROBABILITY
         ):
             return now.kind
+        if fresh:
+            return best.kind
         if rival is not None and rival.kind == best.kind:
             rival = replace(rival, times=rival.times + 1)
         else:
