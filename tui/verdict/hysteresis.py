@@ -126,10 +126,8 @@ class Selection:
         now = next((finding for finding in holding if finding.kind == self._top), None)
         if now is None or best.kind == now.kind:
             return best.kind
-        if (
-            worth(best) - worth(now) < limits.SWAP_MARGIN
-            or beats(best, now) < limits.SWAP_PROBABILITY
-        ):
+        least = limits.SWAP_ANEW if fresh else limits.SWAP_PROBABILITY
+        if worth(best) - worth(now) < limits.SWAP_MARGIN or beats(best, now) < least:
             return now.kind
         if fresh:
             return best.kind
