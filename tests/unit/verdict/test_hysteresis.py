@@ -73,6 +73,8 @@ def test_about_equal_causes_do_not_take_turns_where_all_is_judged_anew() -> None
     assert [headline(*shares) for shares in turns] == ["host"] * 4
     assert headline(0.24, 0.29) == "input", "at once, where it is clear"
     assert headline(0.27, 0.29) == "input"
+    assert headline(0.60, 0.20) == "host"
+    assert headline(0.30, 0.31) == "input", "what it was chosen for is gone (generated run 1169)"
 
 
 def test_which_of_two_equal_causes_is_first_is_not_sure() -> None:
