@@ -55,7 +55,7 @@ def test_two_equal_causes_do_not_take_turns(bursty: bool, most: float) -> None:
 
 def test_about_equal_causes_do_not_take_turns_where_all_is_judged_anew() -> None:
     """Twice the samples, or a change of pace: what is within the noise of a choice is no reason to
-    make it again. A public DQN's headline went to and fro at each doubling."""
+    make it again."""
     chosen = Selection(("host", "input"), ENTER_LOW, SWAP_RENEWED)
     spans = window(even(60, data_ms=20, forward_ms=80)).spans
 
