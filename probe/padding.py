@@ -65,7 +65,7 @@ def _is_of_bits(part: Any, torch: Any) -> bool:
     if part.dtype == torch.bool:
         return True
     low, high = torch.aminmax(part[: max(1, PROVEN // part.size(1)), :PROVEN])
-    return bool(low >= 0 and high <= 1)
+    return bool(low.tolist() >= 0 and high.tolist() <= 1)  # as numbers: no kernels to compare them
 
 
 def _is_table(tensor: Any, torch: Any) -> bool:

@@ -12,6 +12,7 @@ from ..verdict.code_origin import MACHINERY, is_users
 from ..verdict.frameworks import LOOPS, framework_of, outermost
 from ..verdict.thresholds.causes import COPY_FRAMES
 from ..verdict.window import FrameShare, StackPhase, Stacks
+from .library_loop import LEARNS, package_of_loop
 from .observations import StackCount
 
 MOST_PLACES: Final = 512
@@ -55,16 +56,17 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
     workers = [stack for stack in kept if stack.role == "worker"]
     busy = [stack for stack in workers if not waits_for_work(stack.frames)]
     samples = _samples(workers)
-    trains = main
+    trains, library = main, ""
     if phase_of is not None:
         trains = [stack for stack in main if phase_of(stack) != "starting"]
+        library = package_of_loop((stack, phase_of(stack)) for stack in trains)
     return Stacks(
         main_samples=_samples(trains),
-        main=_shares(trains, phase_of),
+        main=_shares(trains, phase_of, library),
         worker_samples=samples,
         workers=_shares(busy),
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
-        main_unplaced=_unplaced(trains, phase_of),
+        main_unplaced=_unplaced(trains, phase_of, library),
         starting=_samples(main) - _samples(trains),
         framework=outermost(framework_of(stack.frames) for stack in trains),
     )
@@ -96,15 +98,21 @@ def worth_naming(frames: tuple[str, ...]) -> str:
     return frames[-1] if frames else "?"
 
 
-def caller_of(frames: tuple[str, ...], named: str) -> str | None:
-    """The innermost frame of the user's own code, unless that is the one that is named, or only
-    starts the loop of a library."""
+def caller_of(frames: tuple[str, ...], named: str, library: str = "") -> str | None:
+    """The innermost frame of the user's own code, or of the library's whose loop trains, unless
+    that is the one that is named, or only starts the loop of a framework."""
     for frame in reversed(frames):
         if _file(frame).startswith(LOOPS):
             return None
-        if is_users(_file(frame)):
+        if _is_of_loop(frame, library):
             return frame if frame != named else None
     return None
+
+
+def _is_of_loop(frame: str, library: str) -> bool:
+    """Whether a frame is the user's own, or of the package whose loop trains."""
+    file = _file(frame)
+    return is_users(file) or bool(library and file.startswith(library))
 
 
 def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,16 +141,12 @@ def _samples(stacks: list[StackCount]) -> int:
 
 
 @lru_cache(maxsize=MOST_STACKS)
-def _place(frames: tuple[str, ...]) -> tuple[str, str | None, bool]:
+def _place(frames: tuple[str, ...], library: str) -> tuple[str, str | None, bool]:
     """What is named of a stack, who called it, and whether the stack's line belongs to one of the
     two: what makes a batch was not called by the loop that fetches it."""
     named = worth_naming(frames)
-    made_at = _below_loader(frames)
-    if made_at is None:
-        caller = caller_of(frames, named)
-        return named, caller, caller is not None or is_users(_file(named))
-    caller = caller_of(frames[made_at:], named)
-    return named, caller, caller is not None or is_users(_file(named))
+    caller = caller_of(frames[_below_loader(frames) or 0 :], named, library)
+    return named, caller, is_users(_file(caller or named))
 
 
 def _below_loader(frames: tuple[str, ...]) -> int | None:
@@ -192,7 +196,7 @@ def is_made_here(frames: tuple[str, ...]) -> bool:
     return any(_file(frame).startswith(FETCHES) for frame in frames)
 
 
-def _unplaced(main: list[StackCount], phase_of: PhaseOf | None) -> float:
+def _unplaced(main: list[StackCount], phase_of: PhaseOf | None, library: str) -> float:
     """As in `Stacks`. Of all stacks: those of a large net are at more places than are kept."""
     whole = _samples(main)
     if phase_of is None or not whole:
@@ -200,8 +204,42 @@ def _unplaced(main: list[StackCount], phase_of: PhaseOf | None) -> float:
     unplaced = [one for one in main if _is_unplaced(one.frames, phase_of(one))]
     if not unplaced:
         return 0.0
-    trains = _lines_that_train(main, phase_of)
-    return _samples([one for one in unplaced if not _is_after_net(one.frames, trains)]) / whole
+    trains = _lines_that_train(main, phase_of, library)
+    nets = _classes_of_nets(main, phase_of, library)
+    apart = [
+        one
+        for one in unplaced
+        if not _is_after_net(one.frames, trains, library)
+        and nets.isdisjoint(_classes(one.frames, library))
+    ]
+    return _samples(apart) / whole
+
+
+def _classes_of_nets(
+    main: list[StackCount], phase_of: PhaseOf, library: str
+) -> frozenset[tuple[str, str]]:
+    """The user's classes whose methods call modules and never lead to the backward or the update,
+    as a trainer's do: nets, and not only by their `forward` (a CRF's `neg_log_likelihood`)."""
+    calling, learning = set[tuple[str, str]](), set[tuple[str, str]]()
+    for stack in main:
+        if phase_of(stack) in LEARNS:
+            learning.update(_classes(stack.frames, library))
+        elif runs_net(stack.frames):
+            below = next(i for i, one in enumerate(stack.frames) if CALL_OF_NET in one)
+            calling.update(_classes(stack.frames[:below], library)[-1:])
+    return frozenset(calling - learning)
+
+
+def _classes(frames: tuple[str, ...], library: str) -> list[tuple[str, str]]:
+    """Of the user's methods in a stack, outermost first, with their files: from Python 3.11 on
+    functions are named with their class."""
+    own = (
+        (frame.partition(" (")[0], place_of(frame)[0])
+        for frame in frames
+        if _is_of_loop(frame, library)
+    )
+    named = ((name.partition(".<locals>")[0].rpartition(".")[0], file) for name, file in own)
+    return [(name, file) for name, file in named if name]
 
 
 LinesThatTrain = Mapping[tuple[str, str], tuple[int, int]]
@@ -209,16 +247,16 @@ LinesThatTrain = Mapping[tuple[str, str], tuple[int, int]]
 the update, and the last line of those."""
 
 
-def _lines_that_train(main: list[StackCount], phase_of: PhaseOf) -> LinesThatTrain:
+def _lines_that_train(main: list[StackCount], phase_of: PhaseOf, library: str) -> LinesThatTrain:
     net: dict[tuple[str, str], set[int]] = {}
     update: dict[tuple[str, str], int] = {}
     for stack in main:
         if runs_net(stack.frames):
             below = next(i for i, one in enumerate(stack.frames) if CALL_OF_NET in one)
-            for function, line in _own_lines(stack.frames[:below]):
+            for function, line in _own_lines(stack.frames[:below], library):
                 net.setdefault(function, set()).add(line)
         elif phase_of(stack) in ("backward", "optimizer"):
-            for function, line in _own_lines(stack.frames):
+            for function, line in _own_lines(stack.frames, library):
                 update[function] = max(line, update.get(function, 0))
     called = {
         function: max((line for line in net.get(function, ()) if line < last), default=0)
@@ -227,10 +265,10 @@ def _lines_that_train(main: list[StackCount], phase_of: PhaseOf) -> LinesThatTra
     return {function: (line, update[function]) for function, line in called.items() if line}
 
 
-def _is_after_net(frames: tuple[str, ...], trains: LinesThatTrain) -> bool:
+def _is_after_net(frames: tuple[str, ...], trains: LinesThatTrain, library: str) -> bool:
     """Between the net and the update of the function that calls both: the loss, norms of gradients.
     A function of the user's that is called there is looked at by itself: some fetch there."""
-    own = _own_lines(frames)
+    own = _own_lines(frames, library)
     if not own or own[-1][0] not in trains:
         return False
     function, line = own[-1]
@@ -238,12 +276,12 @@ def _is_after_net(frames: tuple[str, ...], trains: LinesThatTrain) -> bool:
     return net < line <= update
 
 
-def _own_lines(frames: tuple[str, ...]) -> list[tuple[tuple[str, str], int]]:
-    """The user's functions in a stack, outermost first, each with its line."""
+def _own_lines(frames: tuple[str, ...], library: str) -> list[tuple[tuple[str, str], int]]:
+    """The user's functions in a stack, or the library's, outermost first, each with its line."""
     found = []
     for frame in frames:
         file, line = place_of(frame)
-        if line and is_users(f"{file}:{line}"):
+        if line and _is_of_loop(frame, library):
             found.append(((frame.partition(" (")[0], file), line))
     return found
 
@@ -257,28 +295,31 @@ def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
 
 
 @lru_cache(maxsize=MOST_STACKS)
-def _own_functions(frames: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The user's functions in a stack, outermost first, each as "function (file" and its frame. A
-    script's own level is none."""
-    own = (frame for frame in frames if is_users(_file(frame)))
+def _own_functions(frames: tuple[str, ...], library: str) -> tuple[tuple[str, str], ...]:
+    """The user's functions in a stack, or the library's, outermost first, each as "function (file"
+    and its frame. A script's own level is none."""
+    own = (frame for frame in frames if _is_of_loop(frame, library))
     named = ((frame.rpartition(":")[0], frame) for frame in own)
     return tuple((name, frame) for name, frame in named if not frame.startswith("<module>"))
 
 
-def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
+def _shares(
+    stacks: list[StackCount], phase_of: PhaseOf | None = None, library: str = ""
+) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
     training = {
         name
         for stack, phase in zip(stacks, phases, strict=True)
         if phase != "evaluation"
-        for name, _ in _own_functions(stack.frames)
+        for name, _ in _own_functions(stack.frames, library)
     }
     for stack, phase in zip(stacks, phases, strict=True):
-        named, caller, has_line = _place(stack.frames)
+        named, caller, has_line = _place(stack.frames, library)
         evaluation = ""
         if phase == "evaluation":
-            apart = (one for name, one in _own_functions(stack.frames) if name not in training)
+            own = _own_functions(stack.frames, library)
+            apart = (one for name, one in own if name not in training)
             evaluation = next(apart, "")
         place = FrameShare(
             0.0,

@@ -177,7 +177,7 @@ class SortedStacks:
             sorting = self._sorted[chunk.started_ns]
             kept = [one for one in chunk.stacks if one.role != "worker" or one.pid not in apart]
             if chunk.started_ns < first_step_ns:
-                kept = _since(first_step_ns, chunk, kept)
+                kept = _of_steps(kept, chunk, first_step_ns)
             every += kept
             idle += _only(kept, sorting.idle)
             busy += _only(kept, sorting.busy)
@@ -189,24 +189,19 @@ class SortedStacks:
         return StackTrees(self._sorted_by, timed, *parts)
 
 
-def _since(first_step_ns: int, chunk: StacksSeen, stacks: Iterable[StackCount]) -> list[StackCount]:
-    """Without what the training thread did before the first step: reading the data, looking at a
-    held-out set. It is no part of the time that steps take. Where nobody knows when a sample was
-    taken, without evaluations, and without all if no sample can be of a step."""
-    later = 0
-    for index, moment_ms in enumerate(chunk.moments_ms):
-        later |= (chunk.started_ns + moment_ms * 1_000_000 >= first_step_ns) << index
-    found = []
-    for stack in stacks:
-        if stack.role != "main":
-            found.append(stack)
-        elif stack.moments:
-            moments = stack.moments & later
-            if moments:
-                found.append(structs.replace(stack, moments=moments, count=moments.bit_count()))
-        elif chunk.t_ns > first_step_ns and phase_of(stack) != "evaluation":
-            found.append(stack)
-    return found
+def _of_steps(
+    stacks: Sequence[StackCount], chunk: StacksSeen, first_step_ns: int
+) -> list[StackCount]:
+    """What the training thread did before the first step is no part of the time that steps take: it
+    read the data, built the net, evaluated once. Where nobody knows a sample's moment a chunk
+    belongs to what holds most of it."""
+    beside = [one for one in stacks if one.role != "main"]
+    main = [one for one in stacks if one.role == "main"]
+    if chunk.moments_ms:
+        first_ms = (first_step_ns - chunk.started_ns) / 1e6
+        since = sum(1 << i for i, at_ms in enumerate(chunk.moments_ms) if at_ms >= first_ms)
+        return [*_only(main, since), *beside]
+    return [*main, *beside] if chunk.started_ns + chunk.t_ns > 2 * first_step_ns else beside
 
 
 def sort_chunk(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:

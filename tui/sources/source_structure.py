@@ -15,6 +15,7 @@ from typing import Final
 
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
+from .after_update import evaluates_after_update
 from .source_code import SourceLines
 
 MOST_STACKS: Final = 1_024
@@ -97,7 +98,8 @@ class SourceStructure:
         if not evaluation:
             for place in way:
                 self._graded |= {place.scope, *place.around()}
-        return Structure(_in_parts(inner) or _in_parts(way), bool(evaluation))
+        again = any(evaluates_after_update(place.region(), place.line) for place in way)
+        return Structure(_in_parts(inner) or _in_parts(way), bool(evaluation) or again)
 
     def _way_to(self, frames: Sequence[str]) -> "list[_Place]":
         """The user's own frames that end such a stack, without a library's between them."""
@@ -151,6 +153,10 @@ class _Place:
     def around(self) -> list[ast.AST]:
         """What encloses the line within the function, innermost first."""
         return [one for one in reversed(list(_enclosing(self.scope, self.line)))]
+
+    def region(self) -> ast.AST:
+        """The innermost loop around it, or the whole function."""
+        return next((one for one in self.around() if isinstance(one, LOOPS)), self.scope)
 
 
 def _function(frame: str) -> str:

@@ -58,5 +58,8 @@ def is_users(path: str) -> bool:
         return False
     top, below, _ = path.partition(":")[0].partition("/")
     if not below:  # a file by itself: nearly all libraries are folders, and people have a clip.py
+        package, _, ending = top.partition(".")
+        if ending != "py" and package in LIBRARIES:
+            return False  # code that a library has written, as PyTorch Geometric for each layer
         return top.removesuffix(".py") not in sys.stdlib_module_names
     return top not in LIBRARIES and top not in sys.stdlib_module_names

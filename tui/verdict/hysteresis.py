@@ -102,6 +102,8 @@ class Selection:
         self._swap_renewed = swap_renewed
         self._top: Kind | None = None
         self._rival: _Rival | None = None
+        self._worth_then = 0.0
+        """Of the headline, when it was chosen."""
 
     def holds(self, kind: Kind) -> bool:
         """Whether a cause holds, be it the headline or not."""
@@ -113,8 +115,11 @@ class Selection:
         """The headline's finding after one more window; None where no cause holds."""
         for kind, finding in found.items():
             self._causes[kind].update(finding, spans, fresh)
-        self._top = self._choose_top(spans, fresh)
-        return self._causes[self._top].finding if self._top else None
+        before, self._top = self._top, self._choose_top(spans, fresh)
+        top = self._causes[self._top].finding if self._top else None
+        if top is not None and top.kind != before:
+            self._worth_then = worth(top)
+        return top
 
     def _choose_top(self, spans: Sequence[TimeSpan], fresh: bool) -> Kind | None:
         """The cause that is worth most; a new one must win for sure, twice, on new spans."""
@@ -124,13 +129,15 @@ class Selection:
             return None
         best = max(holding, key=worth)
         now = next((finding for finding in holding if finding.kind == self._top), None)
-        if now is None or fresh or best.kind == now.kind:
+        if now is None or best.kind == now.kind:
             return best.kind
-        if (
-            worth(best) - worth(now) < limits.SWAP_MARGIN
-            or beats(best, now) < limits.SWAP_PROBABILITY
-        ):
+        if fresh and self._worth_then > max(worth(now), now.share_high or 0.0):
+            return best.kind  # what it was chosen for is gone
+        least = limits.SWAP_ANEW if fresh else limits.SWAP_PROBABILITY
+        if worth(best) - worth(now) < limits.SWAP_MARGIN or beats(best, now) < least:
             return now.kind
+        if fresh:
+            return best.kind
         if rival is not None and rival.kind == best.kind:
             rival = replace(rival, times=rival.times + 1)
         else:

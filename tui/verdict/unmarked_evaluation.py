@@ -5,7 +5,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from .code_places import ROLLOUT, evaluates, function_of, main_places, share_seen, share_where
+from .code_places import (
+    ROLLOUT,
+    evaluates,
+    function_of,
+    main_places,
+    own_frame,
+    share_seen,
+    share_where,
+)
 from .gpu_clock import on_device
 from .pauses import Pauses, outliers
 from .statistics import Share
@@ -31,11 +39,14 @@ def is_rollout(window: StepWindow) -> bool:
 
 
 def _acts(place: FrameShare) -> bool:
-    """In an environment: by the name of a function, or because it is one of gym's interface."""
+    """In an environment: because a function is one of gym's interface, or by the name of one of
+    the user's own, or of the function that is apart from the training. What a library names so has
+    other reasons (PyTorch Geometric's convolutions `collect` what they send)."""
     where = place.caller or place.frame
     if function_of(where) in ENVIRONMENTS or place.frame.partition(" (")[2].startswith(PACKAGES):
         return True
-    return bool(ROLLOUT.search(f"{where} {place.frame}"))
+    named = (place.evaluation, own_frame(place) or "")
+    return any(ROLLOUT.search(function_of(frame)) for frame in named)
 
 
 @lru_cache(maxsize=4)

@@ -87,6 +87,23 @@ def test_from_the_net_to_the_update_no_batch_is_made() -> None:
     assert summarise(seen, lambda stack: phases[stack.frames]).main_unplaced == 3 / 6
 
 
+def test_a_net_is_more_than_its_forward() -> None:
+    """PyTorch's BiLSTM-CRF: `model.neg_log_likelihood(…)` calls an LSTM and then loops over tags, a
+    third of the samples that might have fetched; the verdict was "incomplete" to its end."""
+    loss = "CRF.neg_log_likelihood (crf.py:137)"
+    phases: dict[tuple[str, ...], StackPhase] = {
+        (LOOP, "CRF.features (crf.py:103)", CALL, "LSTM.forward (torch/nn/rnn.py:9)"): "forward",
+        (LOOP, loss, "CRF._forward_alg (crf.py:84)"): "forward",
+        (LOOP, loss, "CRF._forward_alg (crf.py:85)", "log_sum_exp (crf.py:30)"): "other",
+        (LOOP, "Task.step (train.py:9)", CALL, "CRF.forward (crf.py:9)"): "forward",
+        (LOOP, "Task.step (train.py:10)", "backward (torch/_tensor.py:623)"): "backward",
+        (LOOP, "Task.words (train.py:20)"): "forward",
+    }
+    seen = [StackCount(role="main", pid=1, thread="t", frames=frames, count=1) for frames in phases]
+    found = summarise(seen, lambda stack: phases[stack.frames])
+    assert found.main_unplaced == 1 / len(phases), "a trainer's own may make the batches"
+
+
 def test_imports_are_no_part_of_the_training() -> None:
     """A first second of them made rollouts of a half a fifth, and the run healthy."""
     importing = ("<module> (train.py:1)", "<module> (torch/optim/adam.py:3)")

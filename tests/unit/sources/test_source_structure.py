@@ -350,3 +350,32 @@ def test_an_expression_of_thousands_of_terms_shows_nothing(tmp_path: Path) -> No
     assert structure(tmp_path, text, "main").in_parts == "main (train.py:2)"
     deep = "x = " + "+".join(["1"] * 5_000) + "  # 1\n"
     assert structure(tmp_path, deep, "main") == Structure()
+
+
+AFTER_UPDATE = """
+def train(epoch):
+    model.train()
+    optimizer.zero_grad()
+    output = model(features)  # {learns}
+    loss = F.nll_loss(output, labels)
+    loss.backward()
+    optimizer.step()
+    if not fastmode:
+        {net}.eval()
+        output = {net}.encode(features)  # {asked}
+
+for epoch in range(200):
+    train(epoch)  # 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("net", "asked", "evaluates"), [("model", 2, True), ("model", 3, False), ("teacher", 2, False)]
+)
+def test_a_net_that_is_asked_again_after_its_update_is_evaluated(
+    tmp_path: Path, net: str, asked: int, evaluates: bool
+) -> None:
+    """pygcn evaluates after each update, in the function that trains: 1.36x without."""
+    text = AFTER_UPDATE.format(net=net, asked=asked, learns=5 - asked)
+    assert structure(tmp_path, text, "<module>", "train").evaluates is evaluates
+    assert not structure(tmp_path, text, "<module>", "train", net=False).evaluates

@@ -9,9 +9,13 @@ from statistics import median
 
 import pytest
 
-from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.findings import Finding, Kind, Verdict
+from gpuwatch.tui.verdict.hysteresis import Selection
+from gpuwatch.tui.verdict.scoring import cause
+from gpuwatch.tui.verdict.statistics import Share
+from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
 from tests.unit.verdict.runs import bursty_wait, steady_wait, two_waits
-from tests.unit.verdict.windows import PartsOf, flips, kinds, run, watch
+from tests.unit.verdict.windows import PartsOf, even, flips, kinds, run, watch, window
 
 SETTLED = 300
 """Steps after which a burst in eight steps is no surprise any more."""
@@ -47,6 +51,30 @@ def test_the_first_verdict_on_bursts_is_corrected_at_most_once() -> None:
 def test_two_equal_causes_do_not_take_turns(bursty: bool, most: float) -> None:
     runs = [two_waits(0.25, 0.25, 400 + seed, bursty) for seed in range(6)]
     assert changes_per_1000(runs, 1_500) <= most
+
+
+def test_about_equal_causes_do_not_take_turns_where_all_is_judged_anew() -> None:
+    """Twice the samples, or a change of pace: what is within the noise of a choice is no reason to
+    make it again."""
+    chosen = Selection(("host", "input"), ENTER_LOW, SWAP_RENEWED)
+    spans = window(even(60, data_ms=20, forward_ms=80)).spans
+
+    def headline(host: float, input_: float) -> str:
+        shares: dict[Kind, float] = {"host": host, "input": input_}
+        found: dict[Kind, Finding | None] = {
+            kind: cause(kind, None, Share(share, share - 0.02, share + 0.02), "", (), ())
+            for kind, share in shares.items()
+        }
+        top = chosen.update(found, spans, fresh=True)
+        assert top is not None
+        return top.kind
+
+    turns = ((0.26, 0.25), (0.25, 0.27), (0.27, 0.25), (0.24, 0.26))
+    assert [headline(*shares) for shares in turns] == ["host"] * 4
+    assert headline(0.24, 0.29) == "input", "at once, where it is clear"
+    assert headline(0.27, 0.29) == "input"
+    assert headline(0.60, 0.20) == "host"
+    assert headline(0.30, 0.31) == "input", "what it was chosen for is gone (generated run 1169)"
 
 
 def test_which_of_two_equal_causes_is_first_is_not_sure() -> None:

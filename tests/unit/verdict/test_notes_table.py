@@ -73,12 +73,14 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
     short = {"memory": tuple(memory(lambda _: 60 * GIB, 20, 10)), "memory_limit_bytes": 61 * GIB}
     of_the_gpu = {"gpu_memory_limit_bytes": 64 * GIB}
     one = settings(threads=1, parameter_device="cpu")
+    fused = settings(fused=True, parameter_device="cpu")
     several = [
         on_gpu(off, stacks=place, **short),
         on_gpu(settings(scaler=True), loaders=(bare,), gpu_memory=(FULL,), **of_the_gpu),
         window(epochs(90, 200.0), loaders=(loader(4, iterations=5),)),
         window(even(60, **{**STEP, "data_ms": 3}), loaders=(loader(0),)),
         window(even(60, **STEP), settings=one, cores=16.0, machine_cpu_percent=8.0),
+        window(even(60, **{**STEP, "optimizer_ms": 30}), settings=fused),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

@@ -134,6 +134,7 @@ ROWS: Final[tuple[CodeRow, ...]] = (
         for package in ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
     ),
     _row("evaluation", "stable_baselines3/common/vec_env/"),
+    _row("evaluation", "stable_baselines3/common/", "collect_rollouts"),
     _row("data", "stable_baselines3/common/buffers.py", "sample _get_samples"),
     # -- Python itself ---------------------------------------------------------------------------
     _row("starting", "<frozen importlib._bootstrap>"),

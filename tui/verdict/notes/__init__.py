@@ -13,6 +13,7 @@ from ..window import StepWindow, WindowT
 from .data import blocking_copies, inline_loading, pageable_batches, pinned_short, restarted_workers
 from .training import (
     anomaly,
+    costly_update,
     deterministic,
     emptied_cache,
     kept_gradients,
@@ -33,6 +34,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (blocking_copies, "non_blocking"),
     (pageable_batches, "pin_memory"),
     (one_by_one, "foreach"),
+    (costly_update, "accumulate"),
     (kept_gradients, "set_to_none"),
     (deterministic, "use_deterministic_algorithms"),
     (restarted_workers, "persistent_workers"),

@@ -8,9 +8,11 @@ from ..format import cores, percent, size
 from ..gpu_clock import on_device
 from ..memory.trends import batch_room
 from ..rules.gpu_work import products_seen
+from ..rules.optimizer import nothing_faster
 from ..step_time import wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import MEMORY_FULL
+from ..thresholds.hysteresis import ENTER_SHARE
 from ..window import FrameShare, StepWindow
 
 
@@ -121,6 +123,16 @@ def one_by_one(window: StepWindow) -> Note | None:
     share, source = phase_share(window, "optimizer")
     name = settings.optimizer or "the optimizer"
     text = f"{name}(foreach=False) updates {settings.parameters} tensors one by one: drop it"
+    return Note(text, f"the optimizer takes {percent(share)} of each step", source)
+
+
+def costly_update(window: StepWindow) -> Note | None:
+    """A large part of each step that no setting makes faster: what is left is another training."""
+    share, source = phase_share(window, "optimizer")
+    why = nothing_faster(window)
+    if why is None or share < ENTER_SHARE:
+        return None
+    text = f"{why}: only fewer updates take less, larger batches or gradients accumulated over some"
     return Note(text, f"the optimizer takes {percent(share)} of each step", source)
 
 

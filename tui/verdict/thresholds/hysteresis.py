@@ -29,6 +29,10 @@ SWAP_RENEWED: Final = 1.0
 """…and goes on to until this part of the window's steps is new. Two equal causes in bursts took
 turns 4 to 9 times in 1,000 steps with 80 % of resamples and without this, 0.8 times with 80 % and
 0.4 times as it is (simulated)."""
+SWAP_ANEW: Final = 0.80
+"""…and at once where all is judged anew (twice the samples, a change of pace) when it wins in 80 %,
+by more than one standard error, or when what the headline was chosen for is gone. What is within
+the noise of a choice is no reason to make it again."""
 SWAP_MARGIN: Final = 0.03
 """…and by three points of the step: two equal causes took turns 6 times in 1,000 steps without it
 (simulated), because windows share most of their steps."""

@@ -9,6 +9,7 @@ from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.steps import EvaluationCycle
+from gpuwatch.tui.verdict.code_origin import is_users
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
@@ -181,6 +182,21 @@ def test_rollouts_are_called_rollouts() -> None:
     found = evaluation(unmarked(0.59, "collect_rollouts (ppo.py:30)"))
     assert found is not None
     assert (found.sub, found.headline) == ("rollout", "rollouts take 59% of the time")
+
+
+def test_what_a_library_calls_collecting_is_no_rollout() -> None:
+    """PyTorch Geometric's convolutions collect what they send: a test after each epoch was
+    "rollouts take 46 %: act for many environments in one batch"."""
+    generated = "torch_geometric.nn.conv.gcn_conv_GCNConv_propagate_zl4aqega.py"
+    assert not is_users(f"{generated}:96")
+    assert is_users("clip.py:9")
+    assert is_users("train.distributed.py:9")
+    sends = FrameShare(0.3, f"collect ({generated}:96)", "test (link_pred.py:78)")
+    places = (replace(sends, phase="evaluation", evaluation="test (link_pred.py:78)"),)
+    found = evaluation(replace(unmarked(0.3, ""), stacks=Stacks(200, places, 0, (), None)))
+    assert found is not None
+    assert found.sub is None
+    assert found.advice[0] == "evaluate less often: test (link_pred.py:78)"
 
 
 def test_few_samples_of_an_evaluation_are_no_finding() -> None:

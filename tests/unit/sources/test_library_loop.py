@@ -1,0 +1,81 @@
+"""Whose loop trains, and which line is named where that is a library's."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gpuwatch.tui.model.frames import summarise
+from gpuwatch.tui.model.library_loop import package_of_loop
+from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.session.stack_phases.classify import phase_of
+
+LEARN = (
+    "<module> (train.py:8)",
+    "SAC.learn (stable_baselines3/sac/sac.py:316)",
+    "OffPolicyAlgorithm.learn (stable_baselines3/common/off_policy_algorithm.py:347)",
+)
+TRAIN = (*LEARN, "SAC.train (stable_baselines3/sac/sac.py:221)")
+BACKWARD = ("Tensor.backward (torch/_tensor.py:623)", "backward (torch/autograd/__init__.py:395)")
+UPDATE = ("Adam.step (torch/optim/adam.py:248)",)
+COLLECTS = "collect_rollouts (stable_baselines3/common/off_policy_algorithm.py:560)"
+
+
+def stacks(*frames: Sequence[str], line: str = "model.learn(10_000)") -> list[StackCount]:
+    return [
+        StackCount(role="main", pid=1, thread="t", frames=tuple(one), count=1, line=line)
+        for one in frames
+    ]
+
+
+def package(*frames: Sequence[str]) -> str:
+    return package_of_loop((stack, phase_of(stack)) for stack in stacks(*frames))
+
+
+INSTALLED = "lib/python3.11/site-packages/pytorch_tabnet/abstract_model.py"
+
+
+@pytest.mark.parametrize(
+    ("loop", "found"),
+    [
+        (TRAIN, "stable_baselines3/"),
+        (("<module> (a.py:1)", f"fit ({INSTALLED}:9)"), INSTALLED.rpartition("/")[0] + "/"),
+        (("<module> (train.py:8)", "train (train.py:3)"), ""),
+        (("<module> (train.py:8)",), ""),
+        ((*TRAIN, "Mine.train_step (train.py:3)"), ""),
+        (("<module> (a.py:1)", "fit (lightning/pytorch/loops/fit_loop.py:9)"), ""),
+    ],
+)
+def test_a_loop_is_whose_function_calls_backward_and_update(
+    loop: tuple[str, ...], found: str
+) -> None:
+    assert package((*loop, *BACKWARD), (*loop, *UPDATE), (*loop, "relu (x.py:1)")) == found
+    assert package((*loop, *BACKWARD)) == "", "no update was seen"
+
+
+def test_a_library_that_only_calls_backward_is_no_loop() -> None:
+    loop = ("<module> (train.py:8)", "train (train.py:3)")
+    passed = "Accelerator.backward (accelerate/accelerator.py:9)"
+    stepped = "AcceleratedOptimizer.step (accelerate/optimizer.py:9)"
+    assert package((*loop, passed, *BACKWARD), (*loop, stepped, *UPDATE)) == ""
+
+
+def test_a_line_that_only_starts_the_loop_is_not_named() -> None:
+    """Stable-Baselines3: "do it less often: <module> (train.py:8)", which is `model.learn(…)`."""
+    acts = (*LEARN, COLLECTS, "Mine.reward (env.py:4)")
+    beside = (*TRAIN, "log_prob (torch/distributions/normal.py:80)")
+    found = summarise(stacks((*TRAIN, *BACKWARD), (*TRAIN, *UPDATE), beside, TRAIN, acts), phase_of)
+    seen = {place.frame: place for place in found.main}
+    assert seen[beside[-1]].caller == TRAIN[-1]
+    assert seen[beside[-1]].line == "", "that of the user's is not what takes the time"
+    assert seen[TRAIN[-1]].caller is None
+    assert seen[acts[-1]].frame == acts[-1], "the user's own, below it"
+    assert seen[acts[-1]].line
+    assert seen[acts[-1]].evaluation == COLLECTS
+
+
+def test_a_line_of_ones_own_is_named_where_the_loop_is() -> None:
+    mine = ("<module> (train.py:8)", "train (train.py:3)")
+    beside = (*mine, "log (wandb/run.py:80)")
+    found = summarise(stacks((*mine, *BACKWARD), (*mine, *UPDATE), beside), phase_of)
+    seen = {place.frame: place for place in found.main}
+    assert seen[beside[-1]].caller == mine[-1]

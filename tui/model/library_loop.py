@@ -1,0 +1,57 @@
+"""Whose loop trains: the user's own, or that of a library that was handed a net."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from ..verdict.code_origin import MACHINERY, is_users
+from ..verdict.frameworks import LOOPS
+from ..verdict.window import StackPhase
+from .observations import StackCount
+
+LEARNS: Final[tuple[StackPhase, ...]] = ("backward", "optimizer")
+_PYTORCH: Final = "torch/"
+_INSTALLED: Final = "-packages/"
+MOST_STACKS: Final = 1_024
+
+Function = tuple[str, str]
+"""Its name and its file."""
+
+
+def package_of_loop(stacks: Iterable[tuple[StackCount, StackPhase]]) -> str:
+    """ "stable_baselines3/", where the innermost function that leads to the backward and to the
+    update is a library's: the user's line above it only starts it, and is at the root of every
+    sample. "" where that function is the user's own, as beside Accelerate, or none was seen."""
+    seen: dict[StackPhase, Counter[tuple[Function, ...]]] = {phase: Counter() for phase in LEARNS}
+    for stack, phase in stacks:
+        if any(_file(frame).startswith(LOOPS) for frame in stack.frames):
+            return ""  # its users know that loop by its arguments
+        if phase in seen:
+            seen[phase][_functions(stack.frames)] += stack.count
+    ways = [set().union(*of_phase) for of_phase in seen.values()]
+    both = set.intersection(*map(set, ways))
+    packages: Counter[str] = Counter()
+    for of_phase in seen.values():
+        for way, count in of_phase.items():
+            file = next((one[1] for one in reversed(way) if one in both), "")
+            packages["" if not file or is_users(file) else _package(file)] += count
+    (most, _), *_ = packages.most_common(1) or [("", 0)]
+    return most
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def _functions(frames: tuple[str, ...]) -> tuple[Function, ...]:
+    """Outermost first, without PyTorch's."""
+    files = [(frame.partition(" (")[0], _file(frame).partition(":")[0]) for frame in frames]
+    return tuple(one for one in files if not one[1].startswith((_PYTORCH, *MACHINERY)))
+
+
+def _package(file: str) -> str:
+    before, installed, below = file.rpartition(_INSTALLED)
+    top, folder, _ = below.partition("/")
+    return f"{before}{installed}{top}/" if folder else file
+
+
+def _file(frame: str) -> str:
+    return frame.rpartition("(")[2].rstrip(")")
