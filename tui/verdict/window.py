@@ -106,6 +106,12 @@ class Stacks:
     the loss, the backward and the update: it may make batches. All of it without phases."""
     starting: int = 0
     """Further samples of the main thread, while it imported."""
+    threads: tuple[FrameShare, ...] = ()
+    """Where other threads of the training's process were that did not wait in the standard library:
+    parts of the main thread's samples, which were taken at the same moments."""
+    main_waits: float = 0.0
+    """Part of the main thread's samples in which it waited for another thread or process by the
+    standard library's means: a queue, a lock, a socket."""
     framework: Framework | None = None
     """Whose loop trains, where that is a library's."""
 
