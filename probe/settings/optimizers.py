@@ -86,6 +86,17 @@ class Optimizers:
         table, largest.table = largest.table(), _nothing
         return table
 
+    def updated(self) -> set[int]:
+        """Identities of all parameters that the known optimizers have."""
+        there = (one.optimizer() for one in self._known.values())
+        return {
+            id(parameter)
+            for optimizer in there
+            if optimizer is not None
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
+
     def backward(self) -> None:
         """A backward begins: the first after a step shows whether gradients outlive it."""
         if self._last is not None:

@@ -20,6 +20,7 @@ from .autocast import autocast_of, first_of, parameter_type_of
 from .flags import flags
 from .optimizers import Optimizers
 from .tables import TABLE, table_of
+from .unused import Unused
 
 AGAIN_NS: Final = 1_000_000_000
 """Between two samples at a backward, however long the turn."""
@@ -36,6 +37,7 @@ class SettingsSampler:
         a whole."""
         self._recorder = recorder
         self._optimizers = Optimizers()
+        self._unused = Unused()
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
         self._backwards = 0
@@ -69,7 +71,7 @@ class SettingsSampler:
         now_ns = self._recorder.now_ns()
         if now_ns - self._looked_ns >= AGAIN_NS:
             self._looked_ns = now_ns
-            self.reading = {**self.reading, **flags()}
+            self.reading = {**self.reading, **flags(), **self._unused_below(roots, now_ns)}
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns
             self.reading = {**self.reading, "autocast": autocast_of(roots)}
@@ -79,3 +81,11 @@ class SettingsSampler:
         if table is not None and first is not None and first.grad_fn is not None:
             found = table_of(first.grad_fn, table)
             self.reading = {**self.reading, **(found or dict.fromkeys(TABLE))}
+
+    def _unused_below(self, roots: Any, now_ns: int) -> dict[str, Any]:
+        if self._unused.is_known:
+            return {}
+        first, updated = first_of(roots), self._optimizers.updated()
+        if first is None or first.grad_fn is None or not updated:
+            return {}
+        return self._unused.look(first.grad_fn, updated, now_ns)
