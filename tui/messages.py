@@ -92,7 +92,7 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     table_rows: int | None = None
     table_bytes: int | None = None
     table_lookups: int | None = None
-    """Of an embedding with most of those bytes and dense gradients: lookups in one backward."""
+    """Of embeddings with most of those bytes and dense gradients: lookups in one backward."""
     training_thread: int | None = None
     """The kernel's id of the thread that runs the backward, in the process's own pid namespace."""
     profiler: bool | None = None

@@ -104,4 +104,5 @@ def _is_sharded() -> bool:
     """In a job of several ranks optimizers may have shards, and the graph what they are gathered
     to."""
     distributed: Any = sys.modules.get("torch.distributed")
-    return bool(distributed is not None and distributed.is_initialized())
+    asked = getattr(distributed, "is_initialized", None)  # None where torch was built without
+    return asked is not None and bool(asked())

@@ -22,7 +22,7 @@ BLOCKS: Final = 10
 LEAST_ROWS: Final = 50
 """Five steps a block."""
 SURE: Final = 3.0
-"""z of Mann-Kendall: of ten blocks at most two pairs are out of order, one in 700 by chance."""
+"""z of Mann-Kendall: of 45 pairs of blocks at most five are out of order, one in 700 by chance."""
 TIMES_THE_FORWARD: Final = 4.0
 """A backward takes one to three times its forward: where batches grow, both do, and the backward by
 no more than that of what the forward grows by. A part beyond belongs to no forward of this step."""
