@@ -127,7 +127,7 @@ class Pairs(nn.Module):
         self.shared = shared
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        both = (self.users(rows) * self.items(rows)).sum()
+        both: torch.Tensor = (self.users(rows) * self.items(rows)).sum()
         return both + (self.items.weight.sum() if self.shared else 0.0)
 
 

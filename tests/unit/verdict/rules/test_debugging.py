@@ -53,7 +53,8 @@ def test_a_program_that_writes_tracebacks_itself_is_not_accused_of_it() -> None:
 
 def test_a_profiler_around_the_training_is_the_verdict() -> None:
     finding = judged(LAYER, EXIT, WRITES).finding
-    assert (finding.kind, finding.share) == ("host", pytest.approx(0.6))
+    assert finding.kind == "host"
+    assert finding.share == pytest.approx(0.6)
     assert "called from train (train.py:22)" in finding.evidence[0].text
     assert "no profiler around the training" in finding.advice[0]
 
