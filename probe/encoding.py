@@ -18,6 +18,7 @@ SETTINGS: Final = (
     *("scaler", "optimizer", "foreach", "fused", "parameters", "parameter_bytes"),
     *("parameter_dtype", "parameter_device", "cudnn_tf32", "capability", "set_to_none"),
     *("failed_guard", "table_rows", "table_bytes", "table_lookups", "training_thread"),
+    *("profiler", "unused_parameters", "graph_parameters", "unused_nodes"),
 )
 """The fields of `messages.Settings` in their order, which a test holds together."""
 

@@ -85,6 +85,11 @@ class _ThreadEnd:
             mine_off()
 
 
+def any_on() -> bool:
+    """Something is on, on whatever thread."""
+    return bool(_on)
+
+
 def mine_off() -> None:
     """What this thread can switch off."""
     ident = get_ident()

@@ -92,9 +92,17 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     table_rows: int | None = None
     table_bytes: int | None = None
     table_lookups: int | None = None
-    """Of an embedding with most of those bytes and dense gradients: lookups in one backward."""
+    """Of embeddings with most of those bytes and dense gradients: lookups in one backward."""
     training_thread: int | None = None
     """The kernel's id of the thread that runs the backward, in the process's own pid namespace."""
+    profiler: bool | None = None
+    """A profiler of the program's own recorded as a backward began."""
+    unused_parameters: int | None = None
+    graph_parameters: int | None = None
+    """Of the parameters that a backward computes gradients for, those that nothing updates, and
+    all."""
+    unused_nodes: float | None = None
+    """Part of the operations of that backward which lead to those alone, 0 to 1."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,10 +21,21 @@ def flags() -> dict[str, Any]:
         "cudnn_benchmark": _cudnn_benchmark(torch),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "anomaly": torch.is_anomaly_enabled(),
+        "profiler": _profiler(),
         "cudnn_tf32": _cudnn_tf32(torch),
         "failed_guard": _failed_guard(),
         "training_thread": get_native_id(),
     }
+
+
+def _profiler() -> bool | None:
+    """Whether a profiler of the program's own records. None while something of ours is on, which a
+    request has switched on: PyTorch does not tell whose it is."""
+    ours: Any = sys.modules.get(__package__.rpartition(".")[0] + ".switched")
+    if ours is not None and ours.any_on():
+        return None
+    enabled = getattr(sys.modules["torch.autograd"], "_profiler_enabled", None)
+    return None if enabled is None else bool(enabled())
 
 
 def _failed_guard() -> str | None:

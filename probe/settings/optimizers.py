@@ -20,13 +20,13 @@ SCALER_CALLS: Final = "_maybe_opt_step"
 class _Known:
     """One optimizer, and one gradient of its last look."""
 
-    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "table", "there")
+    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "tables", "there")
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer: Callable[[], Any] = ref(optimizer)
         self.groups = len(optimizer.param_groups)
         self.facts = facts_of(optimizer)
-        self.table = _table_in(optimizer, self.facts)
+        self.tables = _tables_in(optimizer, self.facts)
         self.parameter: Callable[[], Any] = lambda: None
         self.gradient: Callable[[], Any] = lambda: None
         self.there = False
@@ -67,7 +67,7 @@ class Optimizers:
             known = self._known[key] = _Known(optimizer)
         elif known.groups != len(optimizer.param_groups):
             known.groups, known.facts = len(optimizer.param_groups), facts_of(optimizer)
-            known.table = _table_in(optimizer, known.facts)
+            known.tables = _tables_in(optimizer, known.facts)
         known.look(optimizer)
         self._last = known
         largest = max(self._known.values(), key=_bytes_of)
@@ -77,14 +77,26 @@ class Optimizers:
             "set_to_none": None if largest.kept is None else not largest.kept,
         }
 
-    def take_table(self) -> Any:
-        """Of the optimizer that is reported what may be an embedding's table: once, for the walk
-        that looks for its use is long. None without one."""
+    def take_tables(self) -> tuple[list[Any], int]:
+        """Of the optimizer that is reported what may be embeddings' tables, and the bytes that it
+        updates: once, for the walk that looks for their use is long."""
         largest = max(self._known.values(), key=_bytes_of, default=None)
         if largest is None:
-            return None
-        table, largest.table = largest.table(), _nothing
-        return table
+            return [], 0
+        tables = [one for table in largest.tables if (one := table()) is not None]
+        largest.tables = []
+        return tables, _bytes_of(largest)
+
+    def updated(self) -> set[int]:
+        """Identities of all parameters that the known optimizers have."""
+        there = (one.optimizer() for one in self._known.values())
+        return {
+            id(parameter)
+            for optimizer in there
+            if optimizer is not None
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
 
     def backward(self) -> None:
         """A backward begins: the first after a step shows whether gradients outlive it."""
@@ -94,19 +106,15 @@ class Optimizers:
             self._last = None
 
 
-def _nothing() -> None:
-    return None
-
-
 def _bytes_of(known: _Known) -> int:
     return int(known.facts["parameter_bytes"])
 
 
-def _table_in(optimizer: Any, facts: dict[str, Any]) -> Callable[[], Any]:
+def _tables_in(optimizer: Any, facts: dict[str, Any]) -> list[Callable[[], Any]]:
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     every = (one for group in optimizer.param_groups for one in group["params"])
     found = tall((one for one in every if not is_lazy(one)), facts["parameter_bytes"])
-    return _nothing if found is None else ref(found)
+    return [ref(one) for one in found]
 
 
 def facts_of(optimizer: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ The publisher asks for it. The hooks of backward and optimizer call it while the
 so that between two samples a loop pays for two reads of an attribute (20 ns each). With warm
 caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60 us
 for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
-and 200 us. The first sample of an optimizer takes 1 us a tensor more; where one tall parameter has
-most of its bytes, its table is looked for once, for 3 ms at the most (`tables`).
+and 200 us. The first sample of an optimizer takes 1 us a tensor more; where tall parameters have
+most of its bytes, tables are looked for once, for 3 ms at the most (`tables`).
 
 The training thread itself loads this package, at the first sample: most runs are never watched.
 """
@@ -19,7 +19,8 @@ from ..wire.marks import OPTIMIZER_ENTER
 from .autocast import autocast_of, first_of, parameter_type_of
 from .flags import flags
 from .optimizers import Optimizers
-from .tables import TABLE, table_of
+from .tables import TABLE, tables_of
+from .unused import Unused
 
 AGAIN_NS: Final = 1_000_000_000
 """Between two samples at a backward, however long the turn."""
@@ -36,6 +37,7 @@ class SettingsSampler:
         a whole."""
         self._recorder = recorder
         self._optimizers = Optimizers()
+        self._unused = Unused()
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
         self._backwards = 0
@@ -69,13 +71,21 @@ class SettingsSampler:
         now_ns = self._recorder.now_ns()
         if now_ns - self._looked_ns >= AGAIN_NS:
             self._looked_ns = now_ns
-            self.reading = {**self.reading, **flags()}
+            self.reading = {**self.reading, **flags(), **self._unused_below(roots, now_ns)}
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns
             self.reading = {**self.reading, "autocast": autocast_of(roots)}
             if "optimizer" not in self.reading:
                 self.reading = {**self.reading, "parameter_dtype": parameter_type_of(roots)}
-        table, first = self._optimizers.take_table(), first_of(roots)
-        if table is not None and first is not None and first.grad_fn is not None:
-            found = table_of(first.grad_fn, table)
+        (tables, held), first = self._optimizers.take_tables(), first_of(roots)
+        if tables and first is not None and first.grad_fn is not None:
+            found = tables_of(first.grad_fn, tables, held)
             self.reading = {**self.reading, **(found or dict.fromkeys(TABLE))}
+
+    def _unused_below(self, roots: Any, now_ns: int) -> dict[str, Any]:
+        if self._unused.is_known:
+            return {}
+        first, updated = first_of(roots), self._optimizers.updated()
+        if first is None or first.grad_fn is None or not updated:
+            return {}
+        return self._unused.look(first.grad_fn, updated, now_ns)

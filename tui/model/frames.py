@@ -35,6 +35,12 @@ LOADERS: Final = (
 
 FETCHES: Final = "torch/utils/data/_utils/fetch.py"
 
+WAITING: Final = re.compile(
+    r" \((threading|selectors|queue|socket|ssl|subprocess|"
+    r"multiprocessing/|concurrent/futures/|asyncio/)"
+)
+"""Files in whose frames a thread ends that waits for another."""
+
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
@@ -68,7 +74,29 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
         main_unplaced=_unplaced(trains, phase_of, library),
         starting=_samples(main) - _samples(trains),
+        threads=_beside(kept, main),
+        main_waits=_waiting(trains),
         framework=outermost(framework_of(stack.frames) for stack in trains),
+    )
+
+
+def is_waiting(frames: tuple[str, ...]) -> bool:
+    """Whether a thread waits there for another thread or process, by Python's own means."""
+    return bool(frames) and WAITING.search(frames[-1]) is not None
+
+
+def _waiting(main: list[StackCount]) -> float:
+    whole = _samples(main)
+    return _samples([one for one in main if is_waiting(one.frames)]) / whole if whole else 0.0
+
+
+def _beside(stacks: list[StackCount], main: list[StackCount]) -> tuple[FrameShare, ...]:
+    """As in `Stacks.threads`."""
+    own, whole = {stack.pid for stack in main}, _samples(main)
+    others = [stack for stack in stacks if stack.role == "other" and stack.pid in own]
+    part = _samples(others) / whole if whole else 0.0
+    return tuple(
+        replace(place, share=place.share * part, samples=whole) for place in _shares(others)
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..model.frames import is_waiting
 from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
 from .source_structure import UNKNOWN, Structure, runs_a_net
@@ -164,7 +165,9 @@ def _role(whose: _Whose, wanted: _Wanted, frames: tuple[str, ...]) -> ThreadRole
     if whose.pid == wanted.target:
         if is_main_thread if wanted.trains is None else whose.tid == wanted.trains:
             return "main"
-        return "pin" if any(frame.startswith(PIN_LOOP) for frame in frames) else None
+        if any(frame.startswith(PIN_LOOP) for frame in frames):
+            return "pin"
+        return None if is_waiting(frames) else "other"
     if not is_main_thread:
         return None
     return "worker" if any(frame.startswith(WORKER_LOOP) for frame in frames) else "other"

@@ -16,6 +16,7 @@ from .rules.communication import communication
 from .rules.compute import compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
 from .rules.evaluation import evaluation
+from .rules.growing_graph import growing_graph
 from .rules.h2d import h2d
 from .rules.healthy import healthy
 from .rules.host import host
@@ -29,6 +30,7 @@ from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
+from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.causes import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
@@ -76,6 +78,11 @@ def _never(*_: object) -> None:
     """For what a kind of window cannot show."""
 
 
+def _compute(window: StepWindow) -> Finding | None:
+    """What is not needed at all comes before what could be done in another type."""
+    return growing_graph(window) or unused_gradients(window) or in_fp32(window)
+
+
 BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
     stalled=stalled,
     ended_stalled=ended_stalled,
@@ -99,7 +106,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
         "straggler": straggler,
         "imbalance": imbalance,
         "communication": communication,
-        "compute": in_fp32,
+        "compute": _compute,
         "memory-bandwidth": of_memory,
         "padding": padding,
     },

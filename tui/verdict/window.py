@@ -108,6 +108,10 @@ class Stacks:
     the loss, the backward and the update: it may make batches. All of it without phases."""
     starting: int = 0
     """Further samples of the main thread, while it imported."""
+    threads: tuple[FrameShare, ...] = ()
+    main_waits: float = 0.0
+    """Where other threads of its process were that did not wait in a queue or a lock of Python's,
+    and how often the main thread waited so: parts of the main thread's samples."""
     framework: Framework | None = None
     """Whose loop trains, where that is a library's."""
 
@@ -266,20 +270,17 @@ class RunFacts:
     """Means of the GPU's counters over the window; None without counters."""
     gpu_memory: tuple[GpuMemory, ...] = ()
     gpu_memory_limit_bytes: int | None = None
-    """What PyTorch's allocator could grow to: what is free on its GPU and what it holds there, or
-    the part of it that it may take."""
+    """What PyTorch's allocator could grow to: free on its GPU and held, or the part it may take."""
     settings: Settings | None = None
     """How PyTorch is set up there; None until the probe reports it."""
     thread_cpu: float | None = None
-    """Part of the time in which the training thread ran, 0 to 1."""
     run_delay: float | None = None
-    """Part of the time in which the training thread was ready to run and had no core, 0 to 1."""
+    """Parts of the time in which the training thread ran, and was ready and had no core, 0 to 1."""
     cpu_throttled: float | None = None
     """Part of the time in which a CPU quota held the process back, 0 to 1."""
     others_cores: float | None = None
-    """Cores that processes outside its tree used, of those that it may run on."""
     beside_cores: float | None = None
-    """Cores that its own other threads and processes used beside the training thread."""
+    """Cores that others used of those that it may run on, and its other threads and processes."""
     warm_step: int = 0
     """Last step of the warm-up, as far as known; 0 before."""
     moments: tuple[RunEvent, ...] = ()
@@ -287,9 +288,8 @@ class RunFacts:
     workers_grown: tuple[int, ...] = ()
     """Growth of each present worker since it was first measured, bytes (proportional)."""
     stopped: bool = False
-    """The kernel holds it: SIGSTOP, Ctrl-Z, or a debugger (state T)."""
     killed: bool = False
-    """It has ended without its probe's last message."""
+    """The kernel holds it (SIGSTOP, a debugger); it has ended without its probe's last message."""
     world_size: int = 1
     """Ranks of its job, on all hosts."""
     collectives: InCollectives | None = None

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuwatch.tui.model.frames import place_of, summarise
-from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.observations import StackCount, ThreadRole
 from gpuwatch.tui.verdict.window import FrameShare, StackPhase
 
 
@@ -71,6 +71,24 @@ def test_what_may_make_a_batch_is_neither_in_the_net_nor_in_the_backward_or_the_
     found = summarise(seen, lambda stack: phases[stack.frames])
     assert found.main_unplaced == len(UNPLACED) / len(phases)
     assert summarise(seen).main_unplaced == 1.0  # nobody has looked
+
+
+def test_threads_beside_the_training_are_parts_of_its_moments() -> None:
+    def seen(role: ThreadRole, pid: int, count: int, *frames: str) -> StackCount:
+        return StackCount(role=role, pid=pid, thread="t", frames=frames, count=count)
+
+    found = summarise(
+        [
+            seen("main", 1, 12, LOOP, "step (torch/optim/adam.py:3)"),
+            seen("main", 1, 8, LOOP, "Condition.wait (threading.py:327)"),
+            seen("other", 1, 10, "run (t.py:9)", "corrupt (t.py:20)"),
+            seen("other", 2, 20, "main (server.py:9)"),
+        ]
+    )
+    assert [(one.frame, one.share, one.samples) for one in found.threads] == [
+        ("corrupt (t.py:20)", 0.5, 20)
+    ]
+    assert found.main_waits == 0.4
 
 
 def test_from_the_net_to_the_update_no_batch_is_made() -> None:

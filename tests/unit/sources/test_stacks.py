@@ -59,6 +59,19 @@ def test_roles_are_distinguished_and_our_own_thread_is_left_out() -> None:
     ]
 
 
+def test_another_thread_of_the_process_counts_while_it_does_not_wait() -> None:
+    works = ("corrupt", "/py/ana/t.py", 20)
+    waits = ("Condition.wait", "/usr/lib/python3.11/threading.py", 327)
+    for frame, roles in ((works, ["main", "other"]), (waits, ["main"])):
+        samples: list[Sample] = [
+            (at_us, 10, tid, [process(10), thread(10 + tid, name), one])
+            for at_us in MOMENTS
+            for tid, name, one in ((0, "MainThread", TRAIN), (4, "Thread-1", frame))
+        ]
+        found = sampled(read_trace(trace(samples, 2_000_000)), MOMENTS, 10, os.path.basename)
+        assert sorted(stack.role for stack in found.stacks) == roles
+
+
 def test_of_a_worker_in_its_turn_no_frame_names_the_process() -> None:
     forked = (TRAIN, ("Popen._launch", "/py/multiprocessing/popen_fork.py", 71), LOOP)
     samples: list[Sample] = [

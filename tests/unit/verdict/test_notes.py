@@ -19,9 +19,11 @@ from gpuwatch.tui.verdict.notes.training import (
     anomaly,
     deterministic,
     emptied_cache,
+    float64,
     kept_gradients,
     one_by_one,
     one_thread,
+    profiler,
     scaler,
     tf32,
 )
@@ -52,6 +54,17 @@ def test_anomaly_detection_shows_what_the_backward_takes() -> None:
     assert "set_detect_anomaly(False)" in on_host.text
     assert noted(anomaly, on_gpu(on)).cost == "it slows the backward, 61% of each step"
     assert noted(anomaly, on_gpu(on)).source == "event"
+
+
+def test_float64_shows_what_the_net_takes() -> None:
+    """Of a net of products on two cores float32 was 2.0 times as fast (measured)."""
+    note = noted(float64, window(even(60, **STEP), settings=settings(parameter_dtype="float64")))
+    assert note.cost == "forward, backward and update take 99% of each step"
+    assert "model.float()" in note.text
+
+
+def test_a_profiler_of_the_programs_own_is_noted() -> None:
+    assert "schedule(" in noted(profiler, on_gpu(settings(profiler=True))).text
 
 
 def test_emptying_the_cache_in_the_loop_is_its_samples() -> None:

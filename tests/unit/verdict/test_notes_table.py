@@ -81,6 +81,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         window(even(60, **{**STEP, "data_ms": 3}), loaders=(loader(0),)),
         window(even(60, **STEP), settings=one, cores=16.0, machine_cpu_percent=8.0),
         window(even(60, **{**STEP, "optimizer_ms": 30}), settings=fused),
+        on_gpu(settings(profiler=True, parameter_dtype="float64")),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

@@ -16,10 +16,12 @@ from .training import (
     costly_update,
     deterministic,
     emptied_cache,
+    float64,
     kept_gradients,
     memory_full,
     one_by_one,
     one_thread,
+    profiler,
     scaler,
     tf32,
 )
@@ -28,6 +30,8 @@ NoteRule = Callable[[WindowT], Note | None]
 NoteRow = tuple[NoteRule[WindowT], str]
 NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (anomaly, "set_detect_anomaly"),
+    (profiler, "profiler"),
+    (float64, "model.float()"),
     (emptied_cache, "empty_cache"),
     (tf32, "set_float32_matmul_precision"),
     (scaler, "GradScaler"),

@@ -71,6 +71,19 @@ def deterministic(window: StepWindow) -> Note | None:
     )
 
 
+def float64(window: StepWindow) -> Note | None:
+    """Of data that NumPy made, mostly: the net was made to fit it, by `.double()`. Twice the bytes,
+    and half the products of a vector; on most GPUs a 32nd or less of fp32's rate."""
+    settings = window.settings
+    if settings is None or settings.parameter_dtype != "float64":
+        return None
+    phases = [phase_share(window, name) for name in ("forward", "backward", "optimizer")]
+    whole = percent(min(1.0, sum(share for share, _ in phases)))
+    text = "parameters are float64, half as fast as float32 at best: model.float(), and batches "
+    text += "as float32"
+    return Note(text, f"forward, backward and update take {whole} of each step", phases[0][1])
+
+
 def emptied_cache(window: StepWindow) -> Note | None:
     """It waits for the GPU and gives back what the next step asks for again. Between two phases of
     a program it is no smell; then hardly a sample meets it."""
@@ -151,6 +164,14 @@ def one_thread(window: StepWindow) -> Note | None:
         f"{idle:.1f} of them are idle",
         "proc",
     )
+
+
+def profiler(window: StepWindow) -> Note | None:
+    """It records every operation, and what that costs in C only a run without it would show."""
+    if window.settings is None or not window.settings.profiler:
+        return None
+    text = "a profiler of the program's own records every operation: torch.profiler in a few steps "
+    return Note(text + "only, with schedule(…, repeat=1)", None, "hook")
 
 
 def scaler(window: StepWindow) -> Note | None:

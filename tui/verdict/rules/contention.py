@@ -3,16 +3,25 @@
 from dataclasses import replace
 from typing import Final
 
-from ..cpu_wait import core_wait_evidence, remedies, starved
+from ..code_places import (
+    by_user_function,
+    main_places,
+    place_name,
+    reads,
+    share_held,
+    share_where,
+)
+from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
-from ..format import percent, size
+from ..forecast.interval import at_least
+from ..format import cores, percent, size
 from ..gpu_activity import GpuActivity, Neighbour
 from ..gpu_clock import on_device
 from ..job.crowding import lost_to_others, taken
 from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
-from ..scoring import cause
-from ..statistics import without_rows
+from ..scoring import cause, speedup_of
+from ..statistics import at_most, of_samples, without_rows
 from ..thresholds.gpu import CAUGHT_UP_STEPS
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
@@ -28,7 +37,89 @@ def contention(window: StepWindow) -> Finding | None:
         if window.job is not None and lost_to_others(window.job) is not None:
             return of_the_job(window.job)
         return _of_the_gpu(window)
-    return core_contention(window, loader_floor(window))
+    found = (
+        threads_of_its_own(window),
+        lock_held(window),
+        core_contention(window, loader_floor(window)),
+    )
+    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+
+
+def threads_of_its_own(window: StepWindow) -> Finding | None:
+    """PyTorch has more threads than there are cores. An operation is done with the last of its
+    threads, of which some always wait for a core: the training thread waits for a core that its own
+    threads have, or sleeps until they are done. Both are measured, and the time that it runs is
+    not."""
+    settings, have, lack, slept = window.settings, window.cores, starved(window), asleep(window)
+    if settings is None or settings.threads is None or settings.parameter_device != "cpu":
+        return None
+    if have is None or settings.threads <= have or lack is None or lack.by_others is None:
+        return None
+    if slept is None or _waits(window) >= CONTRIBUTOR:
+        return None  # a sleep that the run's own lines explain
+    own = max(0.0, lack.share - lack.by_quota - lack.by_others)
+    share = without_rows(min(1.0, own + slept))
+    if own < CONTRIBUTOR or share.mean < CONTRIBUTOR:
+        return None
+    text = f"{settings.threads} threads of PyTorch's on {cores(have)}"
+    waits = f"the training thread waits for a core that they have {percent(own)} of the time, and "
+    waits += f"sleeps {percent(slept)} of it"
+    found = cause(
+        "contention",
+        "threads",
+        share,
+        f"{text} wait for each other {percent(share.mean)} of the time",
+        (Evidence(waits, "proc", share.mean), Evidence(text, "hook", float(settings.threads))),
+        (f"torch.set_num_threads({max(1, int(have))}), or OMP_NUM_THREADS: no more than cores",),
+        loader_floor(window),
+    )
+    return replace(found, speedup_is="estimate")
+
+
+def _waits(window: StepWindow) -> float:
+    """Part of the training thread's samples in lines that wait for something else."""
+    waits = 0.0 if window.stacks is None else window.stacks.main_waits
+    return waits + share_where(main_places(window), reads)
+
+
+def lock_held(window: StepWindow) -> Finding | None:
+    """Another Python thread of the process computes. Python runs one of them at a time, and each
+    time that the training thread has let go of the lock, in every operation that computes without
+    it, it waits for up to 5 ms (`sys.getswitchinterval`) to get it back: asleep, in lines that do
+    not sleep. Of that no more than the others run, by their CPU time and by their samples."""
+    slept, stacks, ran = asleep(window), window.stacks, window.thread_cpu
+    if slept is None or stacks is None or ran is None or window.main_cpu_percent is None:
+        return None
+    own = slept - _waits(window)
+    others = window.main_cpu_percent / 100 - ran
+    seen = of_samples(min(1.0, share_held(stacks.threads)), stacks.main_samples)
+    share = at_most(seen, max(0.0, min(own, others)))
+    if share.low < CONTRIBUTOR:
+        return None
+    place = by_user_function(stacks.threads)[0]
+    text = f"the training thread sleeps {percent(slept)} of the time, in lines that compute"
+    beside = f"other threads of the process use {others:.1f} cores"
+    met = round(place.share * stacks.main_samples)
+    there = (
+        f"in {met:,} of {stacks.main_samples:,} samples another thread is in {place_name(place)}"
+    )
+    found = cause(
+        "contention",
+        "lock",
+        share,
+        f"training waits for Python's lock {percent(share.mean)} of the time: another thread of "
+        "this process computes",
+        (
+            Evidence(text, "proc", own),
+            Evidence(there, "py-spy", place.share),
+            Evidence(beside, "proc", others, "cores"),
+        ),
+        (
+            "Python runs one thread at a time: do it in another process (a DataLoader's workers), "
+            f"or less of it: {place_name(place)}",
+        ),
+    )
+    return replace(found, forecast=at_least(speedup_of(share.low)))
 
 
 def of_the_job(job: Job) -> Finding | None:

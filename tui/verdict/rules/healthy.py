@@ -1,6 +1,7 @@
 """Nothing wrong, and what the limit is then."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ...steps import Step
 from ..code_places import main_places, place_evidence, unmarked_fetches
@@ -13,6 +14,8 @@ from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .launch import called_in_parts
+
+FLOAT32: Final = "float32 instead of float64, up to 2x: model.float(), and batches as float32"
 
 
 def healthy(window: StepWindow) -> Finding | None:
@@ -70,6 +73,8 @@ def healthy(window: StepWindow) -> Finding | None:
             "raise the quota (cgroup cpu.max, or the container's --cpus), or use no more threads "
             f"than it allows: torch.set_num_threads({max(1, int(window.cores))})"
         )
+    if window.settings is not None and window.settings.parameter_dtype == "float64":
+        advice.insert(0, f"{FLOAT32}: vectors of twice as many numbers, and half the bytes")
     headline = f"no cause above {percent(ENTER_SHARE)}"
     if paused >= ENTER_SHARE:
         headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"

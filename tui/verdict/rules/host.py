@@ -41,6 +41,7 @@ from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, StepWindow
+from .debugging import debugging
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
@@ -166,13 +167,14 @@ def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
 
 
 def host(window: StepWindow) -> Finding | None:
-    """Single steps that are held up, every step's own Python, or sleep within a phase: of those
-    that hold about as much as the largest the first, which is the most specific."""
-    judges = (now_and_then, _steady, within_phases, asleep_within)
+    """What was left on for debugging, single steps that are held up, every step's own Python, or
+    sleep within a phase: of those that hold about as much as the largest the first, which is the
+    most specific."""
+    judges = (debugging, now_and_then, _steady, within_phases, asleep_within)
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
-    if first is None or window.gpu_present or first.speedup is None:
+    if first is None or window.gpu_present or first.speedup is None or first.forecast is not None:
         return first
     shares = first.share, first.share_low, first.share_high
     limited = first.speedup < speedup_of(first.share or 0.0)  # the loader is the limit then

@@ -38,6 +38,7 @@ from .input_cores import crowded_out
 from .input_pattern import (
     Explained,
     Explanation,
+    begun_anew,
     best_of,
     burst,
     cheaper,
@@ -218,6 +219,7 @@ def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
 
 
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
+    begun_anew,
     epoch_start,
     serial,
     burst,
@@ -225,9 +227,10 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     oversubscribed,
     too_few_workers,
 )
-"""The first that applies. Waiting at epoch starts comes first because more workers make it worse;
-a burst before what its few late batches wait for, since the mean is fast enough; the cores before
-the number of workers because they limit it."""
+"""The first that applies. An iterator for every batch is no loader's fault. Waiting at epoch starts
+comes before workers because more of them make it worse; a burst before what its few late batches
+wait for, since the mean is fast enough; the cores before the number of workers because they limit
+it."""
 
 
 def input_bound(window: StepWindow) -> Finding | None:

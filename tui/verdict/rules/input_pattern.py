@@ -9,16 +9,18 @@ from ...messages import Loader
 from ..code_places import (
     file_of,
     function_of,
+    main_places,
     own_frame,
     place_evidence,
     place_name,
     reads,
+    share_seen,
     share_where,
     worker_places,
 )
 from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advice
 from ..findings import Evidence, Forecast
-from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, planned
+from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, planned
 from ..format import cores, ms, percent, size, times
 from ..idle_ledger import worker_ends
 from ..loader import Feeding, WorkerPlan
@@ -26,6 +28,7 @@ from ..pauses import epoch_parts, spacing_of, startup_parts
 from ..scoring import speedup_of
 from ..step_time import wall_of
 from ..thresholds import causes as limits
+from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
 
 
@@ -278,6 +281,50 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
         # Waits for the batches after it stay.
         forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
     return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """Every batch is the first of a new iterator, as `next(iter(loader))` in the loop makes it:
+    each shuffles the whole dataset, or starts the workers, for one batch. What an iterator's next
+    batch would take is not seen then, so the gain is at least what samples show of beginning one:
+    giving it back takes as well."""
+    loader, rows = (window.loaders[0] if window.loaders else None), window.steps
+    starts = sum(row.startup_ns > 0 for row in rows)
+    waits_ns = sum(row.data_ns for row in rows)
+    if loader is None or loader.batches == 1 or starts < limits.RHYTHM_EVENTS:
+        return None
+    fetches, of_starts_ns = sum(row.fetches for row in rows), sum(startup_parts(window))
+    if starts < ALWAYS * fetches or waits_ns > (1 - ALWAYS) * of_starts_ns:
+        return None
+    seen = share_seen(window, begins_iterator)
+    if not loader.num_workers and seen.low < CONTRIBUTOR:
+        return None  # its batches are what takes the time, and would of any iterator
+    text = f"each of {fetches:,} batches is the first of a new iterator"
+    if loader.batches is not None:
+        text += f", which has {loader.batches:,}"
+    begins = [place for place in main_places(window) if begins_iterator(place)]
+    own = [where for place in begins if (where := own_frame(place))]
+    at = f" ({own[0]})" if own else ""
+    advice = (
+        f"make the iterator once and take all its batches: next(iter(loader)) in the loop{at} "
+        "begins an epoch for every batch",
+    )
+    forecast = at_least(speedup_of(seen.low)) if begins else None
+    evidence = (
+        Evidence(text, "hook", float(fetches)),
+        *(place_evidence(place, "main-thread") for place in begins[:1]),
+    )
+    return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def begins_iterator(place: FrameShare) -> bool:
+    """An iterator of a loader is begun there: indices are drawn, or workers are started."""
+    if place.phase != "data":
+        return False
+    made = function_of(place.frame) in ("__init__", "_launch", "start")
+    return file_of(place.frame) == "sampler.py" or (
+        made and file_of(place.frame) in ("dataloader.py", "popen_fork.py", "process.py")
+    )
 
 
 def is_short(loader: Loader | None, feeding: Feeding) -> bool:

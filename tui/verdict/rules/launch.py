@@ -39,6 +39,7 @@ from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .attention import planned_anew
+from .debugging import ANOMALY_OFF
 from .optimizer import updated_together
 
 
@@ -87,10 +88,6 @@ def fewer_threads(window: StepWindow) -> list[str]:
 
 
 CELL: Final = re.compile(r"(LSTM|GRU|RNN)Cell\.")
-DETECTS_ANOMALIES: Final = (
-    "torch.autograd.set_detect_anomaly(False): it records a stack and checks for "
-    "NaN at every operation"
-)
 
 
 def launch(window: StepWindow) -> Finding | None:
@@ -129,7 +126,7 @@ def launch(window: StepWindow) -> Finding | None:
     if together and _in_optimizer(device) >= limits.MOST_OF_IT:
         advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
-        advice.insert(0, DETECTS_ANOMALIES)
+        advice.insert(0, ANOMALY_OFF)
     advice += _loops(window)
     cells = looped_cells(window)
     if cells is not None:
@@ -148,7 +145,7 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
-    if found.speedup is None or advice[0] not in (cells, parts, DETECTS_ANOMALIES):
+    if found.speedup is None or advice[0] not in (cells, parts, ANOMALY_OFF):
         return planned_anew(found, window)
     gain = gain_without("launch", window, at_most=False)
     if parts is not None and (one_call := gain_of_one_call(window)) is not None:

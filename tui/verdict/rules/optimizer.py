@@ -14,6 +14,7 @@ from ..code_places import (
     place_evidence,
     steps_one_by_one,
 )
+from ..cpu_wait import asleep
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
 from ..format import ms, percent, size
@@ -233,14 +234,15 @@ def _as_seen(functions: Collection[str], on_gpu: bool) -> str | None:
 
 
 def _denormal(window: StepWindow, call_ns: float) -> str | None:
-    """Where an update takes far longer than its arithmetic, and no wait for a core or copying of
-    pages after a fork explains it."""
+    """Where an update takes far longer than its arithmetic, and no wait for a core or for another
+    thread, or copying of pages after a fork explains it."""
     settings = window.settings
     if window.gpu_present or settings is None or settings.optimizer not in ("Adam", "AdamW"):
         return None
     numbers = (settings.parameter_bytes or 0) // 4
     least, most = DENORMAL_NUMBERS
-    waits = (window.run_delay or 0.0) >= ENTER_SHARE or epoch_parts(window) is not None
+    waits = (window.run_delay or 0.0) + (asleep(window) or 0.0) >= ENTER_SHARE
+    waits = waits or epoch_parts(window) is not None
     if waits or settings.fused or not least <= numbers <= most:
         return None
     each_ns = (call_ns - TENSOR_NS * (settings.parameters or 0)) / numbers

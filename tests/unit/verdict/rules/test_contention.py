@@ -7,16 +7,85 @@ import pytest
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.cpu_wait import starved
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.gpu_activity import GpuActivity, Neighbour
 from gpuwatch.tui.verdict.job.facts import Job
 from gpuwatch.tui.verdict.job.late import late_rank
 from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.rules.straggler import job_finding
 from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of, state
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.jobs import exchange, job, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
+
+CPU = Settings(threads=2, parameter_device="cpu")
+PYTHON: dict[str, Any] = {"forward_ms": 36, "backward_ms": 87, "optimizer_ms": 160}
+ADAM = FrameShare(0.9, "_single_tensor_adam (torch/optim/adam.py:544)", "train (t.py:83)")
+AUGMENTS = FrameShare(0.8, "corrupt (t.py:20)", None, samples=100)
+LOCKED: dict[str, Any] = {
+    "settings": CPU, "thread_cpu": 0.04, "run_delay": 0.05, "main_cpu_percent": 106.0,
+    "others_cores": 0.02, "beside_cores": 1.02,
+}  # fmt: skip
+"""A thread that augments batches in Python for as long as it can (measured)."""
+
+
+def locked(waits: float = 0.0, **fields: Any) -> Finding | None:
+    seen = Stacks(100, (ADAM,), 0, (), None, threads=(AUGMENTS,), main_waits=waits)
+    return contention(window(even(60, **PYTHON), **{**LOCKED, "stacks": seen, **fields}))
+
+
+def test_a_thread_that_computes_in_python_holds_the_lock() -> None:
+    found = locked()
+    assert found is not None
+    assert (found.kind, found.sub) == ("contention", "lock")
+    assert found.share == pytest.approx(0.8)
+    assert "corrupt (t.py:20)" in found.advice[0]
+    assert found.evidence[1].text == "in 80 of 100 samples another thread is in corrupt (t.py:20)"
+    assert found.forecast is not None
+    assert found.forecast.kind == "at-least"
+
+
+def test_a_thread_that_the_training_waits_for_holds_no_lock() -> None:
+    """A producer that is too slow: the training sleeps in its queue."""
+    assert locked(waits=0.9) is None
+
+
+def test_a_thread_that_uses_no_core_holds_no_lock() -> None:
+    assert locked(main_cpu_percent=8.0) is None
+
+
+def test_a_thread_that_runs_while_the_training_does_holds_no_lock() -> None:
+    assert locked(thread_cpu=0.97, run_delay=0.02, main_cpu_percent=195.0) is None
+
+
+def oversubscribed(threads: int, **fields: Any) -> Finding | None:
+    """Four threads on two cores (measured)."""
+    given: dict[str, Any] = {
+        "settings": Settings(threads=threads, parameter_device="cpu"), "thread_cpu": 0.43,
+        "run_delay": 0.22, "others_cores": 0.04, "beside_cores": 0.85, "main_cpu_percent": 128.0,
+        **fields,
+    }  # fmt: skip
+    rows = even(100, data_ms=0.5, forward_ms=17, backward_ms=30, optimizer_ms=4)
+    return contention(window(rows, **given))
+
+
+def test_more_threads_than_cores_wait_for_each_other() -> None:
+    found = oversubscribed(4)
+    assert found is not None
+    assert (found.kind, found.sub) == ("contention", "threads")
+    assert found.share == pytest.approx(0.55, abs=0.01)
+    assert "torch.set_num_threads(2)" in found.advice[0]
+    assert found.headline.startswith("4 threads of PyTorch's on 2 cores")
+
+
+def test_as_many_threads_as_cores_are_no_cause() -> None:
+    assert oversubscribed(2) is None
+
+
+def test_threads_that_hardly_wait_for_a_core_are_no_cause() -> None:
+    assert oversubscribed(4, thread_cpu=0.97, run_delay=0.02) is None
+
 
 STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other_ms=60)
 

@@ -36,6 +36,22 @@ def test_on_a_cpu_a_batch_that_is_handed_over_lowers_the_forecasts_lower_end() -
     assert lows[1] == pytest.approx(1 / (1 - 0.86 + 0.5))
 
 
+def test_an_iterator_for_every_batch_is_named_where_samples_show_that_it_is_begun() -> None:
+    """`next(iter(loader))` over 500,000 rows: 9.3 times as fast with one iterator (measured)."""
+    draws = (0.7, "RandomSampler.__iter__ (torch/utils/data/sampler.py:182)", "batch (gan.py:28)")
+    rows = even(200, startup_ms=12, forward_ms=4, backward_ms=1, optimizer_ms=1)
+    places = tuple(FrameShare(*place, phase="data") for place in [draws])
+    seen = Stacks(100, places, 0, (), None)
+    finding = found(window(rows, stacks=seen, loaders=(loader(0, batches=7_812),)))
+    assert finding.sub == "epoch-start"
+    assert "begins an epoch for every batch" in finding.advice[0]
+    assert "batch (gan.py:28)" in finding.advice[0]
+    assert "batches is the first of a new iterator, which has 7,812" in finding.evidence[1].text
+    assert finding.forecast is not None
+    assert finding.forecast.kind == "at-least"
+    assert 1.5 < finding.forecast.speedup < 9.3
+
+
 def epochs(other_steps: int, **fields: Any) -> StepWindow:
     """Each epoch ends one worker (10 ms) and starts one (40 ms); the step after the fork takes
     60 ms longer than the 100 ms of others."""

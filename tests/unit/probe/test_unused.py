@@ -1,0 +1,107 @@
+"""Parameters whose gradients nothing uses, as real loops show them through the real hooks."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
+from gpuwatch.probe.settings.unused import found_below
+from gpuwatch.tui.messages import Settings
+from tests.unit.probe.held_clock import Watched, watched
+
+
+@pytest.fixture
+def run() -> Iterator[Watched]:
+    with watched() as one:
+        yield one
+
+
+class Net(nn.Module):
+    """A backbone of two layers, and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh())
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.head(self.backbone(x))
+        return out
+
+
+def seen(run: Watched, train: Callable[[], None], seconds: int = 6) -> Settings:
+    """What is known after so many seconds of a loop."""
+    sampler = SettingsSampler(run.recorder)
+    for _ in range(seconds):
+        run.clock.work(AGAIN_NS / 1e6)
+        sampler.ask()
+        train()
+        train()
+    assert not run.failures
+    return Settings(**sampler.reading)
+
+
+def loop(net: nn.Module, *optimizers: torch.optim.Optimizer) -> Callable[[], None]:
+    def train() -> None:
+        for optimizer in optimizers:
+            net(torch.randn(3, 4)).sum().backward()
+            optimizer.step()
+
+    return train
+
+
+def test_a_backbone_that_no_optimizer_has_is_seen(run: Watched) -> None:
+    net = Net()
+    found = seen(run, loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1)))
+    assert (found.unused_parameters, found.graph_parameters) == (4, 6)
+    assert found.unused_nodes is not None
+    assert found.unused_nodes > 0.5
+
+
+def test_nothing_is_said_before_each_optimizer_can_have_stepped(run: Watched) -> None:
+    net = Net()
+    train = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
+    assert seen(run, train, seconds=2).unused_parameters is None
+
+
+def test_where_another_optimizer_has_them_they_are_used(run: Watched) -> None:
+    net = Net()
+    two = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (net.head, net.backbone)]
+    assert seen(run, loop(net, *two), seconds=9).unused_parameters in (None, 0)
+
+
+def test_what_is_updated_by_hand_is_used(run: Watched) -> None:
+    net = Net()
+    step = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
+
+    def train() -> None:
+        step()
+        with torch.no_grad():
+            for one in net.backbone.parameters():
+                one.sub_(0.1)
+
+    assert seen(run, train).unused_parameters is None
+
+
+def test_a_frozen_backbone_has_no_leaves(run: Watched) -> None:
+    net = Net()
+    net.backbone.requires_grad_(False)
+    found = seen(run, loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1)))
+    assert (found.unused_parameters, found.graph_parameters) == (0, 2)
+
+
+def test_a_net_that_judges_another_leads_gradients_on() -> None:
+    """Its weights' gradients alone are not used: no operation leads to those alone."""
+    made, judge = Net(), nn.Linear(2, 1)
+    root = judge(made(torch.randn(3, 4))).sum().grad_fn
+    fields, suspects = found_below(root, {id(one) for one in made.parameters()})
+    assert (fields["unused_parameters"], fields["graph_parameters"]) == (2, 8)
+    assert len(suspects) == 2
+
+
+def test_copies_that_an_optimizer_has_tell_nothing() -> None:
+    """As fp32 copies of a net in fp16: none of the graph's leaves is the optimizer's."""
+    net = Net()
+    assert found_below(net(torch.randn(3, 4)).sum().grad_fn, {1}) == ({}, [])
