@@ -27,7 +27,8 @@ from gpuwatch.tui.timeseries.series import Series, StepEdges
 from gpuwatch.tui.timeseries.writer import Growing
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Verdict
 from gpuwatch.tui.verdict.memory.trends import Exhaustion
-from gpuwatch.tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import MemoryPoint, OpenStep
 from tests.tui import fake_memory, fake_stacks
 
 MS = 1_000_000

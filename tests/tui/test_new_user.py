@@ -14,7 +14,7 @@ from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.model.snapshot import PhaseStats, Snapshot, unseen
 from gpuwatch.tui.verdict.history import Held
 from gpuwatch.tui.verdict.rules.warming_up import NO_STEP
-from gpuwatch.tui.verdict.window import FrameShare
+from gpuwatch.tui.verdict.stack_samples import FrameShare
 from gpuwatch.tui.widgets.gpu.sawtooth import why_empty
 from gpuwatch.tui.widgets.header import device_of
 from gpuwatch.tui.widgets.panel import View

@@ -1,6 +1,6 @@
 """Stacks: names get shorter before they get cut."""
 
-from gpuwatch.tui.verdict.window import FrameShare
+from gpuwatch.tui.verdict.stack_samples import FrameShare
 from gpuwatch.tui.widgets.stacks.panel import _line, shared_out
 from gpuwatch.tui.widgets.text import text_of
 from gpuwatch.tui.wording.stacks import short_frame

@@ -23,7 +23,8 @@ from ..model.snapshot import (
 from ..steps import GpuMemory
 from ..verdict.history import Held, PastVerdict
 from ..verdict.idle_ledger import BUSY, IDLE, IdleLedger
-from ..verdict.window import OpenStep, Sampled
+from ..verdict.stack_samples import Sampled
+from ..verdict.window import OpenStep
 from ..wording.steps import drawn_phases
 from .jsonlines_verdict import Record, job_record, number, verdict_record
 

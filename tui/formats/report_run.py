@@ -6,7 +6,7 @@ from typing import Final
 from ..messages import Loader
 from ..model.snapshot import PhaseStats, Snapshot, StepStats
 from ..model.stack_trees import StacksOf
-from ..verdict.window import FrameShare, Stacks
+from ..verdict.stack_samples import FrameShare, Stacks
 from ..wording import numbers
 from ..wording.gpu import clock_words
 from ..wording.ledger import ledger_words

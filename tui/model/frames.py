@@ -10,8 +10,8 @@ from typing import Final
 
 from ..verdict.code_origin import MACHINERY, is_users
 from ..verdict.frameworks import LOOPS, framework_of, outermost
+from ..verdict.stack_samples import FrameShare, StackPhase, Stacks
 from ..verdict.thresholds.causes import COPY_FRAMES
-from ..verdict.window import FrameShare, StackPhase, Stacks
 from .library_loop import LEARNS, package_of_loop
 from .observations import StackCount
 

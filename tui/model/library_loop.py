@@ -7,7 +7,7 @@ from typing import Final
 
 from ..verdict.code_origin import MACHINERY, is_users
 from ..verdict.frameworks import LOOPS
-from ..verdict.window import StackPhase
+from ..verdict.stack_samples import StackPhase
 from .observations import StackCount
 
 LEARNS: Final[tuple[StackPhase, ...]] = ("backward", "optimizer")

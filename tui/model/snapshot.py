@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ..verdict.job.facts import Job
     from ..verdict.job.late import LateRank
     from ..verdict.memory.trends import MemoryTrend
-    from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
+    from ..verdict.stack_samples import Sampled, Stacks
+    from ..verdict.window import MemoryPoint, OpenStep
     from .noted import Numerics, Throughput
     from .observations import Activity, GpuUse, ProcessUse
     from .stack_trees import StackTrees

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from ..verdict.window import Stacks
+    from ..verdict.stack_samples import Stacks
 from collections import Counter
 from collections.abc import Iterable
 

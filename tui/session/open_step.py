@@ -9,7 +9,8 @@ from ...probe.wire import marks
 from ...probe.wire.page import STATE_DISARMED, STATE_UNINSTALLED
 from ..model.observations import PageSeen
 from ..steps import OPEN_PHASE, Batch, Open
-from ..verdict.window import OpenStep, SeenBy, WorkersAt
+from ..verdict.stack_samples import WorkersAt
+from ..verdict.window import OpenStep, SeenBy
 from .cpu_activity import PhaseSpan
 
 WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})

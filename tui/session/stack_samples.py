@@ -8,8 +8,9 @@ from msgspec import structs
 
 from ..model.frames import caller_of, summarise, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
+from ..verdict.stack_samples import FrameShare
 from ..verdict.statistics import Share
-from ..verdict.window import FrameShare, SampleSpan
+from ..verdict.window import SampleSpan
 from .stack_phases.classify import (
     Classified,
     classify,

@@ -20,7 +20,8 @@ from ..model.frames import (
 from ..model.observations import DumpSeen, StackCount, StacksSeen
 from ..model.stack_trees import Branch, Merged, StacksOf, StackTrees, Tree
 from ..verdict.code_origin import is_users
-from ..verdict.window import SeenBy, WorkersAt
+from ..verdict.stack_samples import WorkersAt
+from ..verdict.window import SeenBy
 from .open_step import FRAME_AGE_NS
 
 LEAST_SHARE: Final = 0.01

@@ -7,11 +7,12 @@ from typing import Final
 from . import code_origin
 from .findings import Evidence
 from .format import percent
+from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
 from .thresholds import causes as limits
 from .thresholds.gpu import LOOP_SHARE
 from .thresholds.hysteresis import ENTER_SHARE
-from .window import FrameShare, RunFacts, StackPhase, Stacks
+from .window import RunFacts
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
 READ_CALL: Final = re.compile("|".join(limits.READ_LINES))

@@ -8,11 +8,12 @@ from typing import Final
 from .code_places import main_places, reads, share_seen, share_where
 from .findings import Evidence
 from .format import cores, percent
+from .stack_samples import FrameShare
 from .statistics import Share, error_of, of_samples
 from .step_time import named_ns, spent
 from .thresholds.causes import ASLEEP_AWAKE, CONTRADICTS, FORWARD_OF_BACKWARD_ON_CPU
 from .thresholds.hysteresis import ENTER_SHARE, Z90_MANY
-from .window import FrameShare, RunFacts, StepWindow
+from .window import RunFacts, StepWindow
 
 
 def asleep(window: StepWindow) -> float | None:

@@ -16,10 +16,11 @@ from .code_places import (
 )
 from .gpu_clock import on_device
 from .pauses import Pauses, outliers
+from .stack_samples import FrameShare
 from .statistics import Share
 from .thresholds.causes import SAME_PAUSES
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
-from .window import FrameShare, StepWindow
+from .window import StepWindow
 
 ENVIRONMENTS: Final = ("step", "reset")
 """Methods of gym's environments. An optimizer's are no evaluation."""

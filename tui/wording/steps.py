@@ -7,7 +7,7 @@ from ..model.snapshot import PhaseStats, Snapshot, StepStats
 from ..verdict.code_places import copies_to_gpu, share_where, waits_for_gpu
 from ..verdict.findings import Kind
 from ..verdict.format import ms
-from ..verdict.window import FrameShare, Sampled
+from ..verdict.stack_samples import FrameShare, Sampled
 from .numbers import count, milliseconds, percent
 
 # Causes that have no phase of their own: which phases contain them.

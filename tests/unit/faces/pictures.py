@@ -17,7 +17,8 @@ from gpuwatch.tui.timeseries.series import NO_STEPS, Series
 from gpuwatch.tui.timeseries.writer import Growing
 from gpuwatch.tui.verdict.findings import Evidence, Finding, MissingSignal, Verdict
 from gpuwatch.tui.verdict.history import Held, PastVerdict, VerdictTimeline
-from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import OpenStep
 from tests.unit.session.making import HELLO, MS, S, finding, loader
 
 GIB = 1024**3

@@ -9,8 +9,9 @@ from gpuwatch.tui.formats.plain import heartbeat
 from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.formats.report_machine import memory_lines
 from gpuwatch.tui.model.snapshot import MemoryView, Snapshot
+from gpuwatch.tui.verdict.stack_samples import Sampled
 from gpuwatch.tui.verdict.statistics import Share
-from gpuwatch.tui.verdict.window import MemoryPoint, Sampled
+from gpuwatch.tui.verdict.window import MemoryPoint
 from gpuwatch.tui.widgets.steps.phases import sampled_rows
 from gpuwatch.tui.widgets.text import text_of
 from tests.unit.faces.pictures import GIB, picture

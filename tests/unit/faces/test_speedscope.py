@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuwatch.tui.formats.speedscope import speedscope_of
 from gpuwatch.tui.model.stack_trees import Merged, StacksOf, StackTrees
-from gpuwatch.tui.verdict.window import Stacks
+from gpuwatch.tui.verdict.stack_samples import Stacks
 
 NOTHING = Stacks(0, (), 0, (), None)
 WAITING = Merged("main", ("train (train.py:8)", "wait (threading.py:359)"), 30)

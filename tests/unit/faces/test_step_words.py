@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpuwatch.tui.model.snapshot import PhaseStats, Snapshot
 from gpuwatch.tui.verdict.findings import Kind
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.wording.gpu import exposed_share
 from gpuwatch.tui.wording.steps import inside_words, usual_words
 from tests.tui.fake_run import FakeRun

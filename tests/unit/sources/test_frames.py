@@ -4,7 +4,7 @@ import pytest
 
 from gpuwatch.tui.model.frames import place_of, summarise
 from gpuwatch.tui.model.observations import StackCount, ThreadRole
-from gpuwatch.tui.verdict.window import FrameShare, StackPhase
+from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from gpuwatch.tui.model.frames import worth_naming
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import classify, phase_of
-from gpuwatch.tui.verdict.window import StackPhase
+from gpuwatch.tui.verdict.stack_samples import StackPhase
 from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
     CALL,

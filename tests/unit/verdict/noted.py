@@ -4,7 +4,8 @@ from typing import Any
 
 from gpuwatch.tui.messages import Loader, Settings
 from gpuwatch.tui.steps import Step
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import MIB, even, loader, run
 

@@ -11,8 +11,9 @@ from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.forecast.gain import Gain, gain_without
 from gpuwatch.tui.verdict.forecast.measured import replay_of
 from gpuwatch.tui.verdict.forecast.replay import replay
+from gpuwatch.tui.verdict.stack_samples import FrameShare
 from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS
-from gpuwatch.tui.verdict.window import FrameShare, StepWindow
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity
 from tests.unit.verdict.simulated_run import NO_SYNC, PHASES, SCENARIOS, Loop, Ran, gain, ran
 from tests.unit.verdict.windows import loader, stacks, window

@@ -11,7 +11,7 @@ from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note, Verdict
 from gpuwatch.tui.verdict.frameworks import Framework, in_terms_of
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.advice_runs import waiting
 
 TRAINER = (

@@ -14,7 +14,8 @@ from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.sync import sync
-from gpuwatch.tui.verdict.window import FrameShare, StackPhase, Stacks, StepWindow, WorkerUse
+from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
+from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import MIB, S, even, loader, run, stacks, window
 

@@ -10,9 +10,10 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Kind, Verdict
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.scoring import cause, none_above, unsure, within_the_wall, worth
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.statistics import Share, of_samples, share_of
 from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_SHARE, LEAST_SURE
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_any_window import windows
 from tests.unit.verdict.test_rulebook import gpu_windows

@@ -10,8 +10,9 @@ from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rulebook import BY_STEPS, Rule
 from gpuwatch.tui.verdict.rules.stalled import stalled
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.thresholds.hysteresis import MOST_EVIDENCE
-from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks, StepWindow
+from gpuwatch.tui.verdict.window import OpenStep, StepWindow
 from tests.unit.verdict.noted import CUDA
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_any_window import windows

@@ -9,14 +9,8 @@ from gpuwatch.tui.session.judge import EARLY_NS
 from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import (
-    FrameShare,
-    MemoryPoint,
-    OpenStep,
-    Stacks,
-    StepWindow,
-    WorkerUse,
-)
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import MemoryPoint, OpenStep, StepWindow, WorkerUse
 from gpuwatch.tui.verdict.window_selection import choose_window, warm_after
 
 MS = 1_000_000

@@ -7,7 +7,7 @@ safetensors."""
 
 from typing import Final, NamedTuple, get_args
 
-from ...verdict.window import StackPhase as StackPhase
+from ...verdict.stack_samples import StackPhase as StackPhase
 
 PHASES: Final[tuple[StackPhase, ...]] = tuple(
     one for one in get_args(StackPhase) if one != "starting"

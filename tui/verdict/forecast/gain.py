@@ -22,6 +22,7 @@ from ..gpu_clock import copies, idle_of, on_device, unmeasured
 from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses
+from ..stack_samples import FrameShare
 from ..thresholds import hysteresis as limits
 from ..thresholds.gpu import (
     FORWARD_OF_BACKWARD,
@@ -30,7 +31,7 @@ from ..thresholds.gpu import (
     PASS_NS_A_TENSOR,
     SEGMENT_ASKED_NS,
 )
-from ..window import FrameShare, RunFacts, StepWindow
+from ..window import RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
 

@@ -17,9 +17,10 @@ from ..code_places import (
 from ..gpu_clock import StepKind, enough, keeps_up_ns, kinds_of, on_device, unmeasured
 from ..idle_ledger import idle_ledger
 from ..pauses import clinging_parts, saving_part, startup_parts
+from ..stack_samples import FrameShare
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 from .replay import ISSUING, NEARLY, MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")

@@ -26,11 +26,12 @@ from ..rules.stalled import (
     workers_evidence,
 )
 from ..scoring import cause, state
+from ..stack_samples import Still
 from ..statistics import Share, of_samples, without_rows
 from ..thresholds import causes as limits
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
-from ..window import SampleWindow, Still
+from ..window import SampleWindow
 from .input import about, counted, gpu_exposed, has_gpu_activity, idles
 
 WITHOUT: Final[tuple[tuple[Signal, str], ...]] = (

@@ -21,10 +21,11 @@ from ..rules.input_pattern import (
     waiting,
 )
 from ..scoring import cause
+from ..stack_samples import Sampled
 from ..statistics import Share
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import Sampled, SampleWindow, WorkerUse
+from ..window import SampleWindow, WorkerUse
 
 
 def has_gpu_activity(window: SampleWindow) -> bool:

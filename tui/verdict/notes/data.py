@@ -10,9 +10,10 @@ from ..format import ms, percent, size
 from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
+from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 from .training import first_at, in_samples, sampled
 
 _WHOLE_CALL: Final = re.compile(r"\.(to|cuda)\((?P<given>[^()]*(\([^()]*\)[^()]*)*)\)")

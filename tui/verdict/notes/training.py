@@ -9,11 +9,12 @@ from ..gpu_clock import on_device
 from ..memory.trends import batch_room
 from ..rules.gpu_work import products_seen
 from ..rules.optimizer import nothing_faster
+from ..stack_samples import FrameShare
 from ..step_time import wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import MEMORY_FULL
 from ..thresholds.hysteresis import ENTER_SHARE
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 
 
 def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:

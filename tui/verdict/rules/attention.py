@@ -20,10 +20,11 @@ from ..format import ms, times
 from ..idle_ledger import in_half_type
 from ..pauses import warm_recent
 from ..scoring import speedup_of
+from ..stack_samples import FrameShare
 from ..step_time import wall_of
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import MOST_EVIDENCE
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 
 HOPPER: Final = 90
 """From this compute capability on PyTorch prefers cuDNN's attention for half types."""

@@ -10,8 +10,9 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import percent
 from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 
 ANOMALY_OFF: Final = (
     "torch.autograd.set_detect_anomaly(False): it records a stack and checks for "

@@ -36,11 +36,12 @@ from ..idle_ledger import (
 from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, share_of
 from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 from .debugging import debugging
 
 

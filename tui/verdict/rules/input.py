@@ -28,12 +28,13 @@ from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare, StackPhase
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, RunFacts, StackPhase, StepWindow
+from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
 from .input_pattern import (
     Explained,

@@ -26,10 +26,11 @@ from ..idle_ledger import worker_ends
 from ..loader import Feeding, WorkerPlan
 from ..pauses import epoch_parts, spacing_of, startup_parts
 from ..scoring import speedup_of
+from ..stack_samples import FrameShare
 from ..step_time import wall_of
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
+from ..window import RunFacts, StepWindow, WorkerUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from ..code_places import place_name, worker_places
 from ..findings import Evidence, EvidenceSource, Finding
 from ..format import ms, percent
 from ..scoring import state
+from ..stack_samples import WorkersAt
 from ..step_time import pace_of
 from ..thresholds import causes as limits
-from ..window import OpenStep, RunFacts, StepWindow, WorkersAt
+from ..window import OpenStep, RunFacts, StepWindow
 from .standstill import among_ranks
 
 # Where the loader's workers stand while the training thread waits for their batch.

@@ -20,10 +20,11 @@ from ..gpu_clock import counted_by, on_device
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
 from ..scoring import cause
+from ..stack_samples import FrameShare
 from ..statistics import Share
 from ..thresholds.causes import TARGET_BUDGET, WAITS_ALIKE
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 
 
 def sync(window: StepWindow) -> Finding | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...model.stack_trees import SortedBy, StacksWhen
-from ...verdict.window import FrameShare, Stacks
+from ...verdict.stack_samples import FrameShare, Stacks
 from ...wording.numbers import count, percent
 from ...wording.stacks import short_frame, title, why_no_samples
 from ..charts.columns import share_bar

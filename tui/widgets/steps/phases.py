@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats
-from ...verdict.window import Sampled
+from ...verdict.stack_samples import Sampled
 from ...wording.numbers import like, percent
 from ...wording.steps import (
     GPU_WAIT,

@@ -5,7 +5,7 @@ import pytest
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.allocator import allocator
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 

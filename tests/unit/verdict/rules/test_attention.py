@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_step
 from tests.unit.verdict.windows import run, window

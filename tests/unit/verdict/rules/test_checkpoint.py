@@ -7,7 +7,8 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.checkpoint import checkpoint
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}

@@ -10,7 +10,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import compute, in_fp32
 from gpuwatch.tui.verdict.rules.gpu_work import precision, work_of
-from gpuwatch.tui.verdict.window import Stacks
+from gpuwatch.tui.verdict.stack_samples import Stacks
 from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import even, run

@@ -14,7 +14,8 @@ from gpuwatch.tui.verdict.job.late import late_rank
 from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.rules.straggler import job_finding
 from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of, state
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.jobs import exchange, job, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window

@@ -8,7 +8,7 @@ from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.debugging import debugging
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.windows import even, window
 
 STEP: dict[str, Any] = {"forward_ms": 3.2, "backward_ms": 2.1, "optimizer_ms": 0.7}

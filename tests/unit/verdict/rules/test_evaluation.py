@@ -13,8 +13,9 @@ from gpuwatch.tui.verdict.code_origin import is_users
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
+from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_LOW
-from gpuwatch.tui.verdict.window import FrameShare, RunEvent, StackPhase, Stacks, StepWindow
+from gpuwatch.tui.verdict.window import RunEvent, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import MS, even, loader, run, window
 

@@ -9,7 +9,7 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.growing_graph import growing_graph
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.windows import run, window
 
 LINE = FrameShare(

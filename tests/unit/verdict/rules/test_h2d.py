@@ -5,8 +5,8 @@ import pytest
 from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.h2d import h2d
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.thresholds.gpu import FORWARD_OF_BACKWARD
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader
 

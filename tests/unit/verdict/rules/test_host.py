@@ -12,7 +12,8 @@ from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.pauses import outliers
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, run, stacks, step, window
 

@@ -7,7 +7,8 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 

@@ -10,15 +10,8 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.loader import feeding
 from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
-from gpuwatch.tui.verdict.window import (
-    FrameShare,
-    RunFacts,
-    Sampled,
-    SampleWindow,
-    Stacks,
-    StepWindow,
-    WorkerUse,
-)
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Sampled, Stacks
+from gpuwatch.tui.verdict.window import RunFacts, SampleWindow, StepWindow, WorkerUse
 from gpuwatch.tui.wording.words import gain_of
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (

@@ -9,8 +9,9 @@ from gpuwatch.tui.verdict.cpu_wait import seen_before_the_net, seen_with_sleep
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import STAYS_ON_CPU
 from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.statistics import Share
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import even, loader, run, stacks, waiting, window, worker_use
 
 

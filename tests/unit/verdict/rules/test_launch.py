@@ -11,8 +11,9 @@ from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import even, loader, run, stacks, window

@@ -12,7 +12,8 @@ from gpuwatch.tui.verdict.forecast.gain import with_the_other_way
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.optimizer import for_this_optimizer, optimizer
 from gpuwatch.tui.verdict.scoring import state, worth
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.advice_runs import KEPT_UP, optimizing
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import gpu_window

@@ -11,7 +11,8 @@ from gpuwatch.tui.steps import Padding
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.padding import lengths_of, padding
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import MIB, MS, even, loader, stacks, window

@@ -8,7 +8,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.job.standing import Doing, Pending, StandingRank
 from gpuwatch.tui.verdict.rules.stalled import is_near, stalled
-from gpuwatch.tui.verdict.window import WorkersAt
+from gpuwatch.tui.verdict.stack_samples import WorkersAt
 from tests.unit.verdict.jobs import job, rank
 from tests.unit.verdict.windows import S, even, open_step, run, stacks, window
 

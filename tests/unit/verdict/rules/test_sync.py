@@ -6,7 +6,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.sync import sync
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks
 

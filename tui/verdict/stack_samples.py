@@ -1,0 +1,128 @@
+"""What stack samples of a run show: places in the code, and how much of the time each holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .frameworks import Framework
+from .statistics import Share
+
+StackPhase = Literal[
+    "data",
+    "forward",
+    "backward",
+    "optimizer",
+    "synchronisation",
+    "checkpoint",
+    "evaluation",
+    "compile",
+    "starting",
+    "other",
+]
+"""What the main thread does, by its stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameShare:
+    """How much of a role's samples a place in the code holds."""
+
+    share: float
+    """0 to 1 of the role's samples."""
+    frame: str
+    """"function (file:line)", the innermost frame worth naming."""
+    caller: str | None
+    """The innermost frame of the user's own code above it; in the loader's stacks, below it."""
+    line: str = ""
+    """Text of that innermost line of the user's own code, where it could be read."""
+    phase: StackPhase | None = None
+    """Of the main thread's; None where it was not looked for."""
+    samples: int = 0
+    """Of the role, all together: what `share` is a part of. 0: not counted."""
+    ends_workers: bool = False
+    """The loader ends its workers there."""
+    in_net: bool = False
+    copies: bool = False
+    """Below a call of a module, and below a function that takes a batch to the GPU."""
+    evaluation: str = ""
+    """In an evaluation the frame of the user's function that evaluates."""
+    in_parts: str = ""
+    """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """Samples over the window, by role."""
+
+    main_samples: int
+    main: tuple[FrameShare, ...]
+    worker_samples: int
+    workers: tuple[FrameShare, ...]
+    worker_idle_share: float | None
+    """Part of the workers' samples that wait for work (index queue)."""
+    main_unplaced: float = 1.0
+    """Part of the main thread's samples in the user's own Python or torch calls, outside the net,
+    the loss, the backward and the update: it may make batches. All of it without phases."""
+    starting: int = 0
+    """Further samples of the main thread, while it imported."""
+    threads: tuple[FrameShare, ...] = ()
+    main_waits: float = 0.0
+    """Where other threads of its process were that did not wait in a queue or a lock of Python's,
+    and how often the main thread waited so: parts of the main thread's samples."""
+    framework: Framework | None = None
+    """Whose loop trains, where that is a library's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersAt:
+    """Loader workers that were last seen at one place."""
+
+    pids: tuple[int, ...]
+    way: tuple[str, ...]
+    """How they came there, outermost first; its last frame is where they are."""
+    wait_for_work: bool
+    """They have no batch to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """The main thread's stack does not move."""
+
+    age_s: float
+    """Since the oldest of the samples in a row that show it there."""
+    phase: str
+    """As in `Sampled.shares`."""
+    frame: str
+    stack: tuple[str, ...]
+    """The way there, outermost first."""
+    thread_cpu: float | None
+    """Part of that time in which the thread ran, 0 to 1."""
+    beside_cores: float | None
+    """Cores that the rest of its process tree used."""
+    gpu_busy: float | None
+    """Percent."""
+    workers: tuple[WorkersAt, ...] = ()
+    at_prompt: bool = False
+    """These two as in `OpenStep`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A run without a probe, by samples of its main thread's stack: no step of it is seen."""
+
+    samples: int
+    """Of the training; those of its start are left out."""
+    shares: Mapping[str, Share]
+    """By what the thread did (`stack_phases.table.PHASES`); each with its 90 % interval."""
+    serial: float
+    """Part of the samples in which it made a batch itself."""
+    loading: tuple[FrameShare, ...]
+    """Where it was in those that wait for data, or make it; shares are of all samples."""
+    host: tuple[FrameShare, ...]
+    """Where it was in those between the phases; likewise."""
+    period_ns: float | None
+    """Estimate of a step; None where steps are too short, or not alike."""
+    still: Still | None
+
+    def share(self, phase: str) -> Share:
+        """Of one phase."""
+        return self.shares[phase]
