@@ -36,18 +36,16 @@ from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
+from .input_epoch_start import begun_anew, epoch_start, is_short
 from .input_pattern import (
     Explained,
     Explanation,
-    begun_anew,
     best_of,
     burst,
     cheaper,
     comes_first,
-    epoch_start,
     folded,
     gain,
-    is_short,
     limited_by,
     named,
     or_without_any,

@@ -1,0 +1,131 @@
+"""Beginning an epoch takes longer than its batches: workers start anew, or an iterator for each."""
+
+from statistics import median
+
+from ...messages import Loader
+from ..code_places import (
+    file_of,
+    function_of,
+    main_places,
+    own_frame,
+    place_evidence,
+    share_seen,
+)
+from ..findings import Evidence
+from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least
+from ..format import ms
+from ..idle_ledger import worker_ends
+from ..loader import Feeding
+from ..pauses import epoch_parts, spacing_of, startup_parts
+from ..scoring import speedup_of
+from ..stack_samples import FrameShare
+from ..step_time import wall_of
+from ..thresholds import causes as limits
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+from .input_pattern import ALWAYS, Explained
+
+
+def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """More time goes to loader start-up than to waiting for the batches after it; of short epochs a
+    part of that is enough, for the batches after a start are late by it. More workers would make it
+    worse."""
+    parts, whole = startup_parts(window), epoch_parts(window)
+    waits = sum(row.data_ns for row in window.steps)
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.num_workers:
+        parts = _beyond_a_fetch(window, parts)
+    starts = [part for part in parts if part > 0]
+    wall_ns = sum(map(wall_of, window.steps))
+    taken_ns = sum(starts) + worker_ends(window).mean * wall_ns if whole is None else sum(whole)
+    held = limits.STARTS_HOLD if is_short(loader, feeding) else 1.0
+    if not starts or taken_ns <= held * waits:
+        return None
+    each_ns = sum(starts) / len(starts)
+    text = f"{ms(each_ns)} until the first batch of an epoch"
+    if whole is not None:
+        beside_ns = taken_ns / len(starts) - each_ns
+        text += f", and its first step takes {ms(beside_ns)} longer beside"
+    begun = [row.number for row, part in zip(window.steps, parts, strict=True) if part > 0]
+    if (spacing := spacing_of(begun)) is not None:
+        text += f", every {spacing:.0f} steps"
+    else:
+        text += ", one so far" if len(begun) == 1 else f", {len(begun)} so far"
+    evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
+    if loader is None or not loader.num_workers:
+        advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)
+    elif loader.persistent_workers:
+        advice = (
+            "the workers persist, so the first batch itself is late: see what the dataset does "
+            "when an epoch begins",
+        )
+    else:
+        advice = (
+            "persistent_workers=True: the workers are restarted for every epoch",
+            "longer epochs: a sampler that repeats the data",
+        )
+    forecast = None
+    if whole is not None:
+        # Waits for the batches after it stay.
+        forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
+    return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """Every batch is the first of a new iterator, as `next(iter(loader))` in the loop makes it:
+    each shuffles the whole dataset, or starts the workers, for one batch. What an iterator's next
+    batch would take is not seen then, so the gain is at least what samples show of beginning one:
+    giving it back takes as well."""
+    loader, rows = (window.loaders[0] if window.loaders else None), window.steps
+    starts = sum(row.startup_ns > 0 for row in rows)
+    waits_ns = sum(row.data_ns for row in rows)
+    if loader is None or loader.batches == 1 or starts < limits.RHYTHM_EVENTS:
+        return None
+    fetches, of_starts_ns = sum(row.fetches for row in rows), sum(startup_parts(window))
+    if starts < ALWAYS * fetches or waits_ns > (1 - ALWAYS) * of_starts_ns:
+        return None
+    seen = share_seen(window, begins_iterator)
+    if not loader.num_workers and seen.low < CONTRIBUTOR:
+        return None  # its batches are what takes the time, and would of any iterator
+    text = f"each of {fetches:,} batches is the first of a new iterator"
+    if loader.batches is not None:
+        text += f", which has {loader.batches:,}"
+    begins = [place for place in main_places(window) if begins_iterator(place)]
+    own = [where for place in begins if (where := own_frame(place))]
+    at = f" ({own[0]})" if own else ""
+    advice = (
+        f"make the iterator once and take all its batches: next(iter(loader)) in the loop{at} "
+        "begins an epoch for every batch",
+    )
+    forecast = at_least(speedup_of(seen.low)) if begins else None
+    evidence = (
+        Evidence(text, "hook", float(fetches)),
+        *(place_evidence(place, "main-thread") for place in begins[:1]),
+    )
+    return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def begins_iterator(place: FrameShare) -> bool:
+    """An iterator of a loader is begun there: indices are drawn, or workers are started."""
+    if place.phase != "data":
+        return False
+    made = function_of(place.frame) in ("__init__", "_launch", "start")
+    return file_of(place.frame) == "sampler.py" or (
+        made and file_of(place.frame) in ("dataloader.py", "popen_fork.py", "process.py")
+    )
+
+
+def is_short(loader: Loader | None, feeding: Feeding) -> bool:
+    """An epoch is so short that starting and ending workers is a part of it that matters."""
+    batches = None if loader is None else loader.batches
+    return batches is not None and batches * feeding.batch_ns < limits.SHORT_EPOCH_NS
+
+
+def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
+    """Without workers a first batch is made like any other: what a start takes more than that.
+    A loop that begins an epoch in every step (`next(iter(loader))`) has no other."""
+    fetches = [row.data_ns / row.fetches for row in window.steps if row.data_ns and row.fetches]
+    if len(fetches) < len(parts) / 2:
+        return []
+    usual = median(fetches)
+    return [max(0, round(part - usual)) for part in parts]
