@@ -29,7 +29,9 @@ no more than that of what the forward grows by. A part beyond belongs to no forw
 GOES_ON: Final = 0.5
 """The second half of the blocks grows by at least this part of what the first does: a cache that
 fills, or cores that warm up, level off."""
-_RETAINS: Final = re.compile(r"\bretain_graph\s*=\s*True")
+_KEEPS: Final = re.compile(r"\b(retain_graph|create_graph)\b(?!\s*=\s*False)")
+"""Without one of these PyTorch frees what a backward used, and refuses to go through it again."""
+_CALL_OF_BACKWARD: Final = re.compile(r"\bbackward\(.*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,9 @@ def _median(rows: Sequence[Step], name: str) -> float:
 
 def growing_graph(window: StepWindow) -> Finding | None:
     """On a CPU, where the host's clock is the backward's own. What it has grown by since the first
-    of the recent steps is lost by now, and more with every step."""
-    if window.gpu_present:
+    of the recent steps is lost by now, and more with every step. Gradients that decay to denormal
+    numbers make a backward longer as well: where its call is read, it must keep the graph."""
+    if window.gpu_present or _frees_graph(window):
         return None
     found, total = growth_of(warm_recent(window)), spent(window.steps)
     if found is None or total.wall_ns <= 0:
@@ -87,12 +90,20 @@ def growing_graph(window: StepWindow) -> Finding | None:
     evidence = [Evidence(text, "hook", found.last_ns / 1e6, "ms")]
     advice = "detach() what is carried from one step to the next (a state, a running sum): its "
     advice += "graph leads through all steps before"
-    lines = [place for place in main_places(window) if _RETAINS.search(place.line)]
+    lines = [place for place in main_places(window) if _KEEPS.search(place.line)]
     if lines:
+        kept = "retain_graph=True" if "retain_graph" in lines[0].line else "create_graph=True"
         where = lines[0].caller or place_name(lines[0])
-        evidence.append(Evidence(f"retain_graph=True at {where}", "py-spy"))
-        advice += f"; then retain_graph=True is not needed: {where}"
+        evidence.append(Evidence(f"{kept} at {where}", "py-spy"))
+        advice += f"; then {kept} is not needed: {where}"
     headline = f"the backward takes {ms(found.a_hundred_ns)} longer with every 100 steps: "
     headline += f"{percent(share.mean)} of each step by now"
     finding = cause("compute", "growing-graph", share, headline, tuple(evidence), (advice,))
     return replace(finding, forecast=at_least(finding.speedup or 1.0))
+
+
+def _frees_graph(window: StepWindow) -> bool:
+    """Lines that call the backward are known, and none keeps what it goes through."""
+    lines = [place.line for place in main_places(window) if place.phase == "backward"]
+    calls = [line for line in lines if _CALL_OF_BACKWARD.search(line)]
+    return bool(calls) and not any(map(_KEEPS.search, lines))

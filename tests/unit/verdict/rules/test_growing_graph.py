@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,3 +69,13 @@ def test_other_runs_have_no_graph_that_grows(
     backward_ms: Callable[[int], float], forward_ms: Callable[[int], float]
 ) -> None:
     assert found(backward_ms, forward_ms) is None
+
+
+def test_a_backward_that_frees_its_graph_grows_for_another_reason() -> None:
+    """Gradients that decay to denormal numbers: no freed graph is gone through again."""
+    rows = steps(lambda n: 5 + 0.12 * n, steady)
+    for call in ("loss.backward()", "loss.backward(retain_graph=False)"):
+        frees = replace(LINE, line=call)
+        assert growing_graph(window(rows, stacks=Stacks(100, (frees,), 0, (), None))) is None
+    unread = replace(LINE, line="")
+    assert growing_graph(window(rows, stacks=Stacks(100, (unread,), 0, (), None))) is not None
