@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from ..verdict.code_origin import MACHINERY, is_users
+from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS, framework_of, outermost
 from ..verdict.stack_samples import FrameShare, StackPhase, Stacks
 from ..verdict.thresholds.causes import COPY_FRAMES
@@ -115,13 +115,13 @@ def at_prompt(frames: tuple[str, ...]) -> bool | None:
     if not frames:
         return None
     runs_cell = any("run_code (" in one and "interactiveshell.py" in one for one in frames)
-    return not runs_cell and any("ipykernel" in _file(one) for one in frames)
+    return not runs_cell and any("ipykernel" in where_in(one) for one in frames)
 
 
 def worth_naming(frames: tuple[str, ...]) -> str:
     """The innermost frame that shows what is done, not how it waits."""
     for frame in reversed(frames):
-        if not _file(frame).startswith(MACHINERY) and not frame.startswith(PASSES_ON):
+        if not where_in(frame).startswith(MACHINERY) and not frame.startswith(PASSES_ON):
             return frame
     return frames[-1] if frames else "?"
 
@@ -130,7 +130,7 @@ def caller_of(frames: tuple[str, ...], named: str, library: str = "") -> str | N
     """The innermost frame of the user's own code, or of the library's whose loop trains, unless
     that is the one that is named, or only starts the loop of a framework."""
     for frame in reversed(frames):
-        if _file(frame).startswith(LOOPS):
+        if where_in(frame).startswith(LOOPS):
             return None
         if _is_of_loop(frame, library):
             return frame if frame != named else None
@@ -139,15 +139,15 @@ def caller_of(frames: tuple[str, ...], named: str, library: str = "") -> str | N
 
 def _is_of_loop(frame: str, library: str) -> bool:
     """Whether a frame is the user's own, or of the package whose loop trains."""
-    file = _file(frame)
+    file = where_in(frame)
     return is_users(file) or bool(library and file.startswith(library))
 
 
 def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
     """The few frames that show how the thread came there, outermost first: the user's innermost
     ones, and the innermost of what they call."""
-    useful = [i for i, frame in enumerate(frames) if not _file(frame).startswith(MACHINERY)]
-    own = [i for i in useful if is_users(_file(frames[i]))][-WAY_OF_USERS:]
+    useful = [i for i, frame in enumerate(frames) if not where_in(frame).startswith(MACHINERY)]
+    own = [i for i in useful if is_users(where_in(frames[i]))][-WAY_OF_USERS:]
     called = [i for i in useful if i not in own and i > min(own, default=-1)]
     return tuple(frames[i] for i in sorted(own + called[-(WAY - len(own)) :]))
 
@@ -155,13 +155,8 @@ def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
 @lru_cache(maxsize=MOST_FRAMES)
 def place_of(frame: str) -> tuple[str, int]:
     """("conv.py", 12) of "forward (conv.py:12)"; number 0 where there is none."""
-    path, _, number = _file(frame).rpartition(":")
-    return (path, int(number)) if number.isdecimal() else (_file(frame), 0)
-
-
-def _file(frame: str) -> str:
-    """ "conv.py:12" of "forward (conv.py:12)"."""
-    return frame.rpartition("(")[2].rstrip(")")
+    path, _, number = where_in(frame).rpartition(":")
+    return (path, int(number)) if number.isdecimal() else (where_in(frame), 0)
 
 
 def _samples(stacks: list[StackCount]) -> int:
@@ -174,13 +169,13 @@ def _place(frames: tuple[str, ...], library: str) -> tuple[str, str | None, bool
     two: what makes a batch was not called by the loop that fetches it."""
     named = worth_naming(frames)
     caller = caller_of(frames[_below_loader(frames) or 0 :], named, library)
-    return named, caller, is_users(_file(caller or named))
+    return named, caller, is_users(where_in(caller or named))
 
 
 def _below_loader(frames: tuple[str, ...]) -> int | None:
     """Index of the outermost frame that makes a batch; None where no loader calls anything but its
     own queues."""
-    files = [_file(frame) for frame in frames]
+    files = [where_in(frame) for frame in frames]
     first = next((i for i, file in enumerate(files) if file.startswith(LOADERS)), None)
     if first is None:
         return None
@@ -195,7 +190,7 @@ ENDS_WORKERS: Final = ("_shutdown_workers", "_MultiProcessingDataLoaderIter._shu
 def ends_workers(frames: tuple[str, ...]) -> bool:
     """Whether the loader ends its workers in a stack, and waits for them."""
     return any(
-        frame.partition(" (")[0] in ENDS_WORKERS and _file(frame).startswith(LOADERS)
+        frame.partition(" (")[0] in ENDS_WORKERS and where_in(frame).startswith(LOADERS)
         for frame in frames
     )
 
@@ -216,12 +211,12 @@ def takes_to_gpu(frames: tuple[str, ...]) -> bool:
 def is_copy(frame: str) -> bool:
     """Whether a frame is such a function."""
     name = frame.partition(" (")[0].rpartition(".")[2]
-    return name in COPY_FRAMES or (name == "to" and not _file(frame).startswith("torch/"))
+    return name in COPY_FRAMES or (name == "to" and not where_in(frame).startswith("torch/"))
 
 
 def is_made_here(frames: tuple[str, ...]) -> bool:
     """Whether the training thread makes a batch in a stack."""
-    return any(_file(frame).startswith(FETCHES) for frame in frames)
+    return any(where_in(frame).startswith(FETCHES) for frame in frames)
 
 
 def _unplaced(main: list[StackCount], phase_of: PhaseOf | None, library: str) -> float:
@@ -319,7 +314,7 @@ def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
         return False
     if any(FORWARD.match(frame) for frame in frames):
         return False  # a module's, called without the module
-    return phase == "other" or is_users(_file(worth_naming(frames)))
+    return phase == "other" or is_users(where_in(worth_naming(frames)))
 
 
 @lru_cache(maxsize=MOST_STACKS)

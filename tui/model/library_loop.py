@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from ..verdict.code_origin import MACHINERY, is_users
+from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS
 from ..verdict.stack_samples import StackPhase
 from .observations import StackCount
@@ -14,6 +14,7 @@ LEARNS: Final[tuple[StackPhase, ...]] = ("backward", "optimizer")
 _PYTORCH: Final = "torch/"
 _INSTALLED: Final = "-packages/"
 MOST_STACKS: Final = 1_024
+"""A run is at the same places again and again, and its stacks are read every few seconds."""
 
 Function = tuple[str, str]
 """Its name and its file."""
@@ -25,7 +26,7 @@ def package_of_loop(stacks: Iterable[tuple[StackCount, StackPhase]]) -> str:
     sample. "" where that function is the user's own, as beside Accelerate, or none was seen."""
     seen: dict[StackPhase, Counter[tuple[Function, ...]]] = {phase: Counter() for phase in LEARNS}
     for stack, phase in stacks:
-        if any(_file(frame).startswith(LOOPS) for frame in stack.frames):
+        if any(where_in(frame).startswith(LOOPS) for frame in stack.frames):
             return ""  # its users know that loop by its arguments
         if phase in seen:
             seen[phase][_functions(stack.frames)] += stack.count
@@ -43,7 +44,7 @@ def package_of_loop(stacks: Iterable[tuple[StackCount, StackPhase]]) -> str:
 @lru_cache(maxsize=MOST_STACKS)
 def _functions(frames: tuple[str, ...]) -> tuple[Function, ...]:
     """Outermost first, without PyTorch's."""
-    files = [(frame.partition(" (")[0], _file(frame).partition(":")[0]) for frame in frames]
+    files = [(frame.partition(" (")[0], where_in(frame).partition(":")[0]) for frame in frames]
     return tuple(one for one in files if not one[1].startswith((_PYTORCH, *MACHINERY)))
 
 
@@ -51,7 +52,3 @@ def _package(file: str) -> str:
     before, installed, below = file.rpartition(_INSTALLED)
     top, folder, _ = below.partition("/")
     return f"{before}{installed}{top}/" if folder else file
-
-
-def _file(frame: str) -> str:
-    return frame.rpartition("(")[2].rstrip(")")

@@ -63,3 +63,8 @@ def is_users(path: str) -> bool:
             return False  # code that a library has written, as PyTorch Geometric for each layer
         return top.removesuffix(".py") not in sys.stdlib_module_names
     return top not in LIBRARIES and top not in sys.stdlib_module_names
+
+
+def where_in(frame: str) -> str:
+    """ "conv.py:12" of "forward (conv.py:12)"."""
+    return frame.rpartition("(")[2].rstrip(")")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ..code_origin import is_users
+from ..code_origin import is_users, where_in
 from ..findings import Evidence
 from ..format import ms, size
 from ..job.facts import Job
@@ -103,7 +103,7 @@ def _standing(job: Job) -> tuple[Evidence, ...]:
 
 def _users(place: StandingRank) -> str:
     """The innermost line of the user's own; "" where none is known."""
-    own = [frame for frame in place.way if is_users(frame.rpartition("(")[2].rstrip(")"))]
+    own = [frame for frame in place.way if is_users(where_in(frame))]
     return own[-1] if own else ""
 
 
