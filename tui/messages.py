@@ -103,6 +103,10 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     all."""
     unused_nodes: float | None = None
     """Part of the operations of that backward which lead to those alone, 0 to 1."""
+    graph_nodes: int | None = None
+    graph_uses: int | None = None
+    """Operations that one backward goes through, the mean of the last; and how many of them use the
+    value, or the parameter, that most of them use."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

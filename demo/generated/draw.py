@@ -50,6 +50,10 @@ ON_GPU: Final[tuple[CauseName, ...]] = (
     "empty_cache",
 )
 """Causes that need a GPU to be one: there is nothing to wait for, to launch or to copy without."""
+ON_CPU: Final[tuple[CauseName, ...]] = ("pieces", "cells")
+ON_CPU_FROM: Final = 2001
+"""Loops of small operations cost their calls on a CPU too. Runs of earlier seeds were drawn without
+them, and stay as they are."""
 LEAST: Final = 0.25
 MOST: Final = 0.7
 """Strengths. From a quarter on, a cause that nothing hides gives 1.33x when it is removed: clear of
@@ -71,7 +75,8 @@ def draw(seed: int, device: Device) -> Spec:
     chance = random.Random(f"generated run {seed} on {device}")
     spec = _axes(chance, seed, device)
     count = chance.choices((0, 1, 2), NONE_ONE_TWO)[0]
-    possible = [*ON_ANY, *(ON_GPU if device == "cuda" else ())]
+    on_cpu = ON_CPU if seed >= ON_CPU_FROM else ()
+    possible = [*ON_ANY, *(ON_GPU if device == "cuda" else on_cpu)]
     while len(spec.causes) < count:
         name = chance.choice(possible)
         if spec.cause(name) is None and not _conflicts(spec, name):

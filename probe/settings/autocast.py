@@ -73,7 +73,7 @@ def nodes_below(root: Any, most: int) -> Iterator[tuple[Any, list[Any]]]:
         for below, _ in node.next_functions:
             if below is None or below in met:
                 continue
-            if name_of(below) == _LEAF:
+            if is_leaf(below):
                 leaves.append(below)
             else:
                 met.add(below)
@@ -96,6 +96,11 @@ def _walked(root: Any) -> str | None:
         if not off and name.startswith(_PRODUCTS):
             off = _type_of(node) == "float32"
     return "" if off and not hidden else None
+
+
+def is_leaf(node: Any) -> bool:
+    """It gathers the gradient of a parameter, or of an input that wants one."""
+    return name_of(node) == _LEAF
 
 
 def name_of(node: Any) -> str:

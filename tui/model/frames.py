@@ -355,6 +355,7 @@ def _shares(
             copies=takes_to_gpu(stack.frames),
             evaluation=evaluation,
             in_parts=stack.in_parts,
+            in_turns=stack.in_turns,
         )
         places[place] += stack.count
     total = sum(places.values())

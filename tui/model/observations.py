@@ -134,6 +134,8 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     source; "" where there is none."""
     evaluates: bool = False
     """By its source the net runs without learning there."""
+    in_turns: str = ""
+    """As `in_parts`, of a loop that computes tensors and calls no net."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):

@@ -134,6 +134,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         moments=count.moments,
         in_parts=structure.in_parts,
         evaluates=structure.evaluates,
+        in_turns=structure.in_turns,
     )
 
 

@@ -26,6 +26,7 @@ from .rules.launch import launch
 from .rules.optimizer import optimizer
 from .rules.padding import padding
 from .rules.recompile import recompile
+from .rules.small_operations import small_operations_in_a_loop
 from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
@@ -83,6 +84,11 @@ def _compute(window: StepWindow) -> Finding | None:
     return growing_graph(window) or unused_gradients(window) or in_fp32(window)
 
 
+def _launch(window: StepWindow) -> Finding | None:
+    """What is called, on a GPU and without one."""
+    return launch(window) if window.gpu_present else small_operations_in_a_loop(window)
+
+
 BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
     stalled=stalled,
     ended_stalled=ended_stalled,
@@ -95,7 +101,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
         "h2d": h2d,
         "sync": sync,
         "allocator": allocator,
-        "launch": launch,
+        "launch": _launch,
         "host": host,
         "optimizer": optimizer,
         "checkpoint": checkpoint,

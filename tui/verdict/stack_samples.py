@@ -46,7 +46,9 @@ class FrameShare:
     evaluation: str = ""
     """In an evaluation the frame of the user's function that evaluates."""
     in_parts: str = ""
-    """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
+    """The frame of the user's whose loop calls the net for parts of a batch one after the other…"""
+    in_turns: str = ""
+    """…or computes tensors of them and calls no net."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from ..code_loops import looped_cells
 from ..code_places import ATTENTION_CALL, call_at, main_places
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_kernels, replayed
@@ -32,7 +33,6 @@ from .gpu_work import (
     tf32,
     work_of,
 )
-from .launch import looped_cells
 
 ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
@@ -188,9 +188,9 @@ def compute(window: StepWindow) -> Finding | None:
         return None
     device = on_device(window)
     work = _work(window)
-    cells = looped_cells(window)
-    if cells is not None:
-        cells = f"{cells}, by kernels that cuDNN has for it"
+    looped, cells = looped_cells(window), None
+    if looped is not None and looped.holds_most:
+        cells = f"{looped.instead}, by kernels that cuDNN has for it"
     if work is not None:
         found = None if cells is None else cell_by_cell(work, cells)
         if found is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...steps import Step
+from ..code_loops import looped_parts
 from ..code_places import main_places, place_evidence, unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
@@ -13,7 +14,7 @@ from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
-from .launch import called_in_parts
+from .small_operations import small_operations
 
 FLOAT32: Final = "float32 instead of float64, up to 2x: model.float(), and batches as float32"
 
@@ -61,10 +62,18 @@ def healthy(window: StepWindow) -> Finding | None:
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
                 "may help a large net"
             )
-    if (parts := called_in_parts(window)) is not None:
+    loop = looped_parts(window)
+    if loop is not None and loop.holds_most:
         advice.append(
-            f"{parts}: calling it takes longer than its arithmetic where the parts are small"
+            f"{loop.instead}: calling it takes longer than its arithmetic where the parts are small"
         )
+    called = small_operations(window)
+    if called is not None and called.share.low >= ENTER_SHARE:
+        text = (
+            f"{called.count:,} operations in a step of {called.each_ns / 1e3:.0f} us each: calling "
+        )
+        text += f"them takes about {percent(called.share.mean)} of it"
+        evidence.append(Evidence(text, "hook", float(called.count)))
     held_back = window.cpu_throttled or 0.0
     if held_back >= CONTRIBUTOR and window.cores:
         text = f"its CPU quota of {cores(window.cores)} throttles it {percent(held_back)} of the "

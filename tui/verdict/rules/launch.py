@@ -1,12 +1,11 @@
 """The GPU waits for the host to launch its kernels."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from typing import Final
 
 from ...steps import GpuStep
+from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     BETWEEN,
     by_user_function,
@@ -87,9 +86,6 @@ def fewer_threads(window: StepWindow) -> list[str]:
     ]
 
 
-CELL: Final = re.compile(r"(LSTM|GRU|RNN)Cell\.")
-
-
 def launch(window: StepWindow) -> Finding | None:
     """Idle time within the phases that nothing else explains: the host was not waiting, and what
     was queued can have run out (`idle_ledger`). Without a utilisation counter the rule abstains,
@@ -128,13 +124,12 @@ def launch(window: StepWindow) -> Finding | None:
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, ANOMALY_OFF)
     advice += _loops(window)
-    cells = looped_cells(window)
-    if cells is not None:
-        advice.insert(0, cells)
-    parts = called_in_parts(window)
-    if parts is not None:
-        parts = f"{parts}: as many launches as a part takes now"
-        advice.insert(0, parts)
+    cells, parts = looped_cells(window), called_in_parts(window)
+    if cells is not None and cells.holds_most:
+        advice.insert(0, cells.instead)
+    by_parts = parts is not None and parts.holds_most
+    if parts is not None and by_parts:
+        advice.insert(0, f"{parts.instead}: as many launches as a part takes now")
     found = cause(
         "launch",
         None,
@@ -145,40 +140,16 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
-    if found.speedup is None or advice[0] not in (cells, parts, ANOMALY_OFF):
+    first = (ANOMALY_OFF, None if cells is None else cells.instead)
+    if found.speedup is None or not (by_parts or advice[0] in first):
         return planned_anew(found, window)
     gain = gain_without("launch", window, at_most=False)
-    if parts is not None and (one_call := gain_of_one_call(window)) is not None:
+    if by_parts and (one_call := gain_of_one_call(window)) is not None:
         if not any(map(recurs, main_places(window))):
             return replace(found, speedup=one_call.speedup, speedup_is="estimate")
         gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
-
-
-def called_in_parts(window: StepWindow) -> str | None:
-    """What to do where most of the samples outside the backward are below a loop that calls the net
-    for the parts of a batch."""
-    places = within(main_places(window), BETWEEN)
-    below = [place for place in places if place.in_parts]
-    if not below or share_held(below) < LOOP_SHARE * share_held(places):
-        return None
-    return (
-        "one call of the net for the whole batch, instead of one for each part of it in a loop "
-        f"({below[0].in_parts})"
-    )
-
-
-def looped_cells(window: StepWindow) -> str | None:
-    """A loop over a recurrent cell, of which cuDNN runs all time steps at once: most of the samples
-    outside the backward are in one."""
-    places = within(main_places(window), BETWEEN)
-    looped = [place for place in places if CELL.match(place.frame)]
-    if not looped or share_held(looped) < LOOP_SHARE * share_held(places):
-        return None
-    cell = looped[0].frame.partition("Cell")[0]
-    where = own_frame(looped[0]) or looped[0].frame
-    return f"nn.{cell} instead of {cell}Cell in a loop ({where}): all time steps in one call"
 
 
 def _loops(window: StepWindow) -> list[str]:

@@ -1,0 +1,95 @@
+"""How many operations a backward goes through, by the graphs of real loops."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+import torch
+from torch import nn
+
+from gpuwatch.probe.settings.operations import MOST_NODES, PAUSE, Operations, counted_below
+from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
+from tests.unit.probe.held_clock import Watched, watched
+
+
+@pytest.fixture
+def run() -> Iterator[Watched]:
+    with watched() as one:
+        yield one
+
+
+def rows(net: nn.Module, batch: torch.Tensor) -> torch.Tensor:
+    return torch.stack([net(row).sum() for row in batch]).mean()
+
+
+def root_of(loss: torch.Tensor) -> torch.autograd.graph.Node:
+    assert loss.grad_fn is not None
+    return loss.grad_fn
+
+
+def test_a_batch_row_by_row_has_as_many_operations_as_rows() -> None:
+    net, batch = nn.Linear(4, 2), torch.randn(16, 4)
+    once, _ = counted_below(root_of(net(batch).sum()))
+    each, uses = counted_below(root_of(rows(net, batch)))
+    assert each >= 16 * once
+    assert uses == 16
+
+
+def test_a_result_that_many_use_counts_as_a_parameter_does() -> None:
+    shared = torch.randn(8, 3, requires_grad=True) * 2
+    _, uses = counted_below(root_of(torch.stack([shared[k].sum() for k in range(8)]).sum()))
+    assert uses == 8
+
+
+def test_of_a_large_graph_a_part_is_walked() -> None:
+    value = torch.ones(1, requires_grad=True)
+    for _ in range(MOST_NODES + 50):
+        value = value + 1
+    nodes, _ = counted_below(root_of(value))
+    assert nodes == MOST_NODES
+
+
+def test_a_walk_comes_again_when_a_thousand_times_its_length_is_over() -> None:
+    clock = count(0, 1_000)  # each look at it is 1 us later: a walk takes one
+    operations, root = (
+        Operations(lambda: next(clock)),
+        root_of(torch.ones(2, requires_grad=True).sum()),
+    )
+    assert operations.look(root) == {"graph_nodes": 1, "graph_uses": 1}
+    skipped = sum(operations.look(root) == {} for _ in range(PAUSE - 1))
+    assert skipped >= PAUSE - 2
+    assert any(operations.look(root) for _ in range(3))
+
+
+def test_graphs_that_differ_count_with_their_mean() -> None:
+    operations = Operations(lambda: 0)
+    net = nn.Linear(4, 2)
+    sizes = [counted_below(root_of(rows(net, torch.randn(size, 4))))[0] for size in (4, 12)]
+    for size in (4, 12):
+        seen = operations.look(root_of(rows(net, torch.randn(size, 4))))
+    assert seen["graph_nodes"] == sum(sizes) / 2
+
+
+def looped(run: Watched, train: Callable[[], None]) -> dict[str, object]:
+    sampler = SettingsSampler(run.recorder)
+    for _ in range(4):
+        run.clock.work(AGAIN_NS / 1e6)
+        sampler.ask()
+        train()
+        train()
+    assert not run.failures
+    return sampler.reading
+
+
+def test_a_watched_loop_tells_how_many_operations_it_has(run: Watched) -> None:
+    net = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def train() -> None:
+        rows(net, torch.randn(8, 4)).backward()
+        optimizer.step()
+
+    reading = looped(run, train)
+    assert isinstance(reading["graph_nodes"], int)
+    assert reading["graph_nodes"] >= 8
+    assert reading["graph_uses"] == 8

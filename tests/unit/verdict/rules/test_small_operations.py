@@ -1,0 +1,115 @@
+"""Many small operations in a loop, on a CPU."""
+
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
+from gpuwatch.tui.verdict.rules.healthy import healthy
+from gpuwatch.tui.verdict.rules.small_operations import small_operations_in_a_loop
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from tests.unit.verdict.windows import even, window
+
+LOOP = "ranking_loss (rows.py:10)"
+BACKWARD = FrameShare(
+    0.6, "_engine_run_backward (torch/autograd/graph.py:979)", "train (rows.py:18)", "", "backward"
+)
+CELL = FrameShare(
+    *(0.35, "LSTMCell.forward (torch/nn/modules/rnn.py:1757)", "Reader.forward (read.py:13)"),
+    phase="forward",
+    samples=100,
+    in_net=True,
+)
+PARTS: dict[str, Any] = {"forward_ms": 1.7, "backward_ms": 3.3, "optimizer_ms": 0.2}
+"""A batch of 64 rows, one after the other: 520 operations in 5.2 ms."""
+
+
+def turn(share: float = 0.3, **fields: Any) -> FrameShare:
+    given = {"phase": "forward", "in_turns": LOOP, "samples": 100, **fields}
+    return FrameShare(share, LOOP, None, "s = scores[i][order]", **given)
+
+
+def found(
+    place: FrameShare, nodes: int = 520, uses: int = 64, parts: Any = PARTS, **given: Any
+) -> Finding | None:
+    seen = Stacks(100, (place, BACKWARD), 0, (), None, main_unplaced=0.0)
+    known = Settings(graph_nodes=nodes, graph_uses=uses, **given)
+    return small_operations_in_a_loop(window(even(60, **parts), stacks=seen, settings=known))
+
+
+def test_small_operations_in_a_loop_are_the_verdict() -> None:
+    seen = Stacks(100, (turn(), BACKWARD), 0, (), None, main_unplaced=0.0)
+    known = Settings(graph_nodes=520, graph_uses=64)
+    judged = Engine().judge(window(even(60, **PARTS), stacks=seen, settings=known)).finding
+    assert (judged.kind, judged.sub) == ("launch", "small-operations")
+    assert judged.share == pytest.approx(520 * 8e-3 / 5.2 * 63 / 64, rel=0.01)
+    assert judged.advice[0].startswith("one tensor expression for the whole batch")
+    assert LOOP in judged.advice[0]
+    forecast = forecast_of(judged)
+    assert forecast is not None
+    assert forecast.kind == "at-least"
+    assert forecast.speedup == pytest.approx(1 / (1 - 520 * 5e-3 / 5.2 * 63 / 64), rel=0.01)
+
+
+def test_operations_with_much_to_compute_are_not_held_up_by_their_calls() -> None:
+    large = {"forward_ms": 34.0, "backward_ms": 66.0, "optimizer_ms": 0.2}
+    assert found(turn(), parts=large) is None
+
+
+def test_no_more_is_lost_than_the_net_takes() -> None:
+    finding = found(turn(), nodes=20_000)
+    assert finding is not None
+    assert finding.share == pytest.approx(5.0 / 5.2 * 63 / 64, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        turn(in_turns=""),  # no loop: a deep net of small layers
+        turn(0.02),  # few of the samples outside the backward: the net holds the others
+    ],
+)
+def test_small_operations_outside_a_loop_accuse_nobody(place: FrameShare) -> None:
+    rest = FrameShare(0.3, "Linear.forward (torch/nn/modules/linear.py:134)", None, "", "forward")
+    seen = Stacks(100, (place, rest, BACKWARD), 0, (), None, main_unplaced=0.0)
+    known = Settings(graph_nodes=520, graph_uses=64)
+    seen_steps = window(even(60, **PARTS), stacks=seen, settings=known)
+    assert small_operations_in_a_loop(seen_steps) is None
+    state = healthy(seen_steps)
+    assert state is not None
+    assert any("520 operations in a step" in one.text for one in state.evidence)
+
+
+def test_four_heads_of_other_shapes_are_no_loop() -> None:
+    assert found(turn(), uses=4) is None
+
+
+def test_a_net_that_is_called_for_each_row_wants_one_call() -> None:
+    finding = found(turn(in_turns="", in_parts=LOOP, in_net=True))
+    assert finding is not None
+    assert finding.advice[0].startswith("one call of the net for the whole batch")
+
+
+def test_a_layer_of_lstm_is_one_operation_and_of_gru_it_is_a_loop() -> None:
+    finding = found(CELL, parameter_dtype="float32")
+    assert finding is not None
+    assert finding.advice[0].startswith("nn.LSTM instead of LSTMCell in a loop")
+    assert found(CELL, parameter_dtype="float64") is None
+    gru = FrameShare(
+        *(0.35, "GRUCell.forward (torch/nn/modules/rnn.py:1900)", "Reader.forward (read.py:13)"),
+        phase="forward",
+        samples=100,
+        in_net=True,
+    )
+    assert found(gru, parameter_dtype="float32") is None
+
+
+def test_several_backwards_of_a_step_go_through_a_graph_each() -> None:
+    """Two batches are accumulated: each backward goes through as many operations."""
+    one, two = found(turn(), 200), found(turn(), 200, parts={**PARTS, "backwards": 2})
+    assert one is not None
+    assert two is not None
+    assert (two.share or 0) == pytest.approx(2 * (one.share or 0))

@@ -1,0 +1,91 @@
+"""On a CPU: a loop of many small operations, each of which costs its call, however small it is."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..code_loops import Loop, looped_cells, looped_parts
+from ..findings import Evidence, Finding
+from ..forecast.interval import at_least
+from ..format import percent
+from ..scoring import cause, speedup_of
+from ..statistics import Share, product, times
+from ..step_time import spent
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+
+OPERATION_NS: Final = 8_000
+LEAST_NS: Final = 5_000
+MOST_NS: Final = 10_000
+"""What an operation costs that has hardly any numbers to compute: its Python, its dispatch, its
+node in the graph, and that node's turn in the backward. 6.4 to 10 us in 11 small loops on two cores
+(torch 2.13; a batch row by row, cells of 64, a CRF), 2.6 to 4.3 of them in the forward."""
+LEAST_TURNS: Final = 8
+"""Of a loop that calls no net: fewer turns may each be another thing, as heads and scales of other
+shapes are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallOperations:
+    """Of one step."""
+
+    count: int
+    """Operations that its backwards go through."""
+    each_ns: float
+    """What one of them takes, forward and backward."""
+    share: Share
+    """Of the step: what calling them takes, whatever they compute."""
+    turns: int
+    """Of a loop, the most: so often one parameter is used, or one result."""
+
+
+def small_operations(window: StepWindow) -> SmallOperations | None:
+    """None on a GPU, and where no graph was seen. No more than forward and backward take."""
+    settings, total = window.settings, spent(window.steps)
+    if window.gpu_present or settings is None or not settings.graph_nodes or total.wall_ns <= 0:
+        return None
+    backwards = sum(row.backwards for row in window.steps) / max(1, total.steps)
+    count = settings.graph_nodes * backwards
+    step_ns = total.wall_ns / max(1, total.steps)
+    net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps) / max(1, total.steps)
+    if not count or not net_ns:
+        return None
+    each = (min(count * ns, net_ns) / step_ns for ns in (OPERATION_NS, LEAST_NS, MOST_NS))
+    share = Share(*(min(1.0, one) for one in each))
+    return SmallOperations(round(count), net_ns / count, share, settings.graph_uses or 1)
+
+
+def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
+    """Where the source shows a loop whose turns could be one call, or a loop over LSTM cells, whose
+    layer takes all time steps at once: its operations of all turns but one are lost. What the
+    larger ones compute faster comes on top of that, so the forecast is "at least"."""
+    seen = small_operations(window)
+    if seen is None:
+        return None
+    loop = looped_parts(window)
+    if loop is None or (not loop.calls_net and seen.turns < LEAST_TURNS):
+        loop = _cells(window)
+    if loop is None:
+        return None
+    share = product(seen.share, times(loop.part, 1.0 - 1.0 / seen.turns))
+    if share.mean < CONTRIBUTOR:
+        return None
+    text = f"{seen.count:,} operations in a step of {seen.each_ns / 1e3:.0f} us each; the call of "
+    text += f"one takes {LEAST_NS / 1e3:.0f} to {MOST_NS / 1e3:.0f} us, whatever it computes"
+    found = cause(
+        "launch",
+        "small-operations",
+        share,
+        f"calling small operations in a loop takes about {percent(share.mean)} of each step",
+        (Evidence(text, "hook", float(seen.count)),),
+        (loop.instead,),
+    )
+    return replace(found, forecast=at_least(speedup_of(share.mean * LEAST_NS / OPERATION_NS)))
+
+
+def _cells(window: StepWindow) -> Loop | None:
+    """A layer of LSTM is one operation on a CPU, of floats; of GRU and RNN it is a loop of its own
+    (1.05 to 1.25x and 1.2 to 1.6x measured for cells, 1.4 to 8.8x for LSTM's), and of doubles."""
+    settings, cells = window.settings, looped_cells(window)
+    if cells is None or settings is None or settings.parameter_dtype != "float32":
+        return None
+    return cells if cells.instead.startswith("nn.LSTM ") else None
