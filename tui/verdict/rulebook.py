@@ -15,6 +15,7 @@ from .rules.checkpoint import checkpoint
 from .rules.communication import communication
 from .rules.compute import compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
+from .rules.double_precision import in_float64
 from .rules.evaluation import evaluation
 from .rules.growing_graph import growing_graph
 from .rules.h2d import h2d
@@ -81,7 +82,8 @@ def _never(*_: object) -> None:
 
 def _compute(window: StepWindow) -> Finding | None:
     """What is not needed at all comes before what could be done in another type."""
-    return growing_graph(window) or unused_gradients(window) or in_fp32(window)
+    unneeded = growing_graph(window) or unused_gradients(window)
+    return unneeded or in_float64(window) or in_fp32(window)
 
 
 def _launch(window: StepWindow) -> Finding | None:

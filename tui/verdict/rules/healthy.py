@@ -1,7 +1,6 @@
 """Nothing wrong, and what the limit is then."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from ...steps import Step
 from ..code_loops import looped_parts
@@ -14,9 +13,8 @@ from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
+from .double_precision import FLOAT32
 from .small_operations import small_operations
-
-FLOAT32: Final = "float32 instead of float64, up to 2x: model.float(), and batches as float32"
 
 
 def healthy(window: StepWindow) -> Finding | None:

@@ -28,10 +28,13 @@ shapes are."""
 class SmallOperations:
     """Of one step."""
 
+    backwards: float
     count: int
     """Operations that its backwards go through."""
     each_ns: float
     """What one of them takes, forward and backward."""
+    net_share: float
+    """Of the step, what forward and backward take, 0 to 1."""
     share: Share
     """Of the step: what calling them takes, whatever they compute."""
     turns: int
@@ -51,7 +54,14 @@ def small_operations(window: StepWindow) -> SmallOperations | None:
         return None
     each = (min(count * ns, net_ns) / step_ns for ns in (OPERATION_NS, LEAST_NS, MOST_NS))
     share = Share(*(min(1.0, one) for one in each))
-    return SmallOperations(round(count), net_ns / count, share, settings.graph_uses or 1)
+    return SmallOperations(
+        backwards=backwards,
+        count=round(count),
+        each_ns=net_ns / count,
+        net_share=min(1.0, net_ns / step_ns),
+        share=share,
+        turns=settings.graph_uses or 1,
+    )
 
 
 def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
