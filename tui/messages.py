@@ -107,6 +107,8 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     graph_uses: int | None = None
     """Operations that one backward goes through, the mean of the last; and how many of them use the
     value, or the parameter, that most of them use."""
+    graph_added_bytes: int | None = None
+    """Of gradients of parameters that such a backward adds to those of an earlier use."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ PAUSE: Final = 1_000
 """Times a walk's own length until the next: a thousandth of the time at the most."""
 KEPT: Final = 8
 """Graphs over which the numbers are means: sentences differ in length."""
-OPERATIONS: Final = ("graph_nodes", "graph_uses")
+OPERATIONS: Final = ("graph_nodes", "graph_uses", "graph_added_bytes")
 """As `messages.Settings` has them."""
 
 
@@ -28,7 +28,7 @@ class Operations:
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._again_ns: int | None = None
-        self._last: deque[tuple[int, int]] = deque(maxlen=KEPT)
+        self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
     def look(self, root: Any) -> dict[str, Any]:
         """The fields of `OPERATIONS`, `root` being the node that a backward starts from; nothing
@@ -43,9 +43,10 @@ class Operations:
         return dict(zip(OPERATIONS, means, strict=True))
 
 
-def counted_below(root: Any) -> tuple[int, int]:
-    """How many nodes a graph has, leaves left out and `MOST_NODES` at the most, and how many of
-    them use the value, or the parameter, that most of them use."""
+def counted_below(root: Any) -> tuple[int, int, int]:
+    """How many nodes a graph has, leaves left out and `MOST_NODES` at the most; how many of them
+    use the value, or the parameter, that most of them use; and the bytes of gradients that are
+    added to those of an earlier use."""
     waiting, met, uses = deque((root,)), {root}, Counter[Any]()
     nodes = 0
     while waiting and nodes < MOST_NODES:
@@ -58,4 +59,13 @@ def counted_below(root: Any) -> tuple[int, int]:
             if below not in met and not is_leaf(below):
                 met.add(below)
                 waiting.append(below)
-    return nodes, max(uses.values(), default=0)
+    added = sum((often - 1) * _bytes_of(one) for one, often in uses.items() if often > 1)
+    return nodes, max(uses.values(), default=0), added
+
+
+def _bytes_of(node: Any) -> int:
+    """Of a parameter's gradient; other results are added up too, and no shape is kept of them."""
+    if not is_leaf(node):
+        return 0
+    variable = node.variable
+    return int(variable.numel() * variable.element_size())

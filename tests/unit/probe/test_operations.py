@@ -29,15 +29,16 @@ def root_of(loss: torch.Tensor) -> torch.autograd.graph.Node:
 
 def test_a_batch_row_by_row_has_as_many_operations_as_rows() -> None:
     net, batch = nn.Linear(4, 2), torch.randn(16, 4)
-    once, _ = counted_below(root_of(net(batch).sum()))
-    each, uses = counted_below(root_of(rows(net, batch)))
+    once, *_ = counted_below(root_of(net(batch).sum()))
+    each, uses, added = counted_below(root_of(rows(net, batch)))
     assert each >= 16 * once
     assert uses == 16
+    assert added == 15 * 4 * (4 * 2 + 2)  # floats of a weight and a bias
 
 
 def test_a_result_that_many_use_counts_as_a_parameter_does() -> None:
     shared = torch.randn(8, 3, requires_grad=True) * 2
-    _, uses = counted_below(root_of(torch.stack([shared[k].sum() for k in range(8)]).sum()))
+    _, uses, _ = counted_below(root_of(torch.stack([shared[k].sum() for k in range(8)]).sum()))
     assert uses == 8
 
 
@@ -45,7 +46,7 @@ def test_of_a_large_graph_a_part_is_walked() -> None:
     value = torch.ones(1, requires_grad=True)
     for _ in range(MOST_NODES + 50):
         value = value + 1
-    nodes, _ = counted_below(root_of(value))
+    nodes, *_ = counted_below(root_of(value))
     assert nodes == MOST_NODES
 
 
@@ -55,7 +56,7 @@ def test_a_walk_comes_again_when_a_thousand_times_its_length_is_over() -> None:
         Operations(lambda: next(clock)),
         root_of(torch.ones(2, requires_grad=True).sum()),
     )
-    assert operations.look(root) == {"graph_nodes": 1, "graph_uses": 1}
+    assert operations.look(root) == {"graph_nodes": 1, "graph_uses": 1, "graph_added_bytes": 0}
     skipped = sum(operations.look(root) == {} for _ in range(PAUSE - 1))
     assert skipped >= PAUSE - 2
     assert any(operations.look(root) for _ in range(3))

@@ -6,7 +6,7 @@ from typing import Final
 from ..code_loops import Loop, looped_cells, looped_parts
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
-from ..format import percent
+from ..format import percent, size
 from ..scoring import cause, speedup_of
 from ..statistics import Share, product, times
 from ..step_time import spent
@@ -19,6 +19,14 @@ MOST_NS: Final = 10_000
 """What an operation costs that has hardly any numbers to compute: its Python, its dispatch, its
 node in the graph, and that node's turn in the backward. 6.4 to 10 us in 11 small loops on two cores
 (torch 2.13; a batch row by row, cells of 64, a CRF), 2.6 to 4.3 of them in the forward."""
+GRADIENT_B_NS: Final = 40.0
+MOST_B_NS: Final = 100.0
+LEAST_B_NS: Final = 20.0
+"""At which gradients are added up: two are read and one is written for each use of a parameter but
+the first. 43 bytes a ns of 4 to 16 MB on one core, 72 to 140 of less, 21 of 64 MB (two cores)."""
+LEAST_OF_NET: Final = 1 / 8
+"""Of forward and backward: where calls take less the parts are large, and may even be faster than
+one call, for they fit into a cache (pointwise operations of 77 us each, 1.25x as fast in parts)."""
 LEAST_TURNS: Final = 8
 """Of a loop that calls no net: fewer turns may each be another thing, as heads and scales of other
 shapes are."""
@@ -35,8 +43,10 @@ class SmallOperations:
     """What one of them takes, forward and backward."""
     net_share: float
     """Of the step, what forward and backward take, 0 to 1."""
+    added_bytes: int
+    """Of gradients that are added to those of an earlier use of the parameter."""
     share: Share
-    """Of the step: what calling them takes, whatever they compute."""
+    """Of the step: what calling and adding take, whatever else is computed."""
     turns: int
     """Of a loop, the most: so often one parameter is used, or one result."""
 
@@ -52,13 +62,22 @@ def small_operations(window: StepWindow) -> SmallOperations | None:
     net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps) / max(1, total.steps)
     if not count or not net_ns:
         return None
-    each = (min(count * ns, net_ns) / step_ns for ns in (OPERATION_NS, LEAST_NS, MOST_NS))
+    added = (settings.graph_added_bytes or 0) * backwards
+    each = (
+        min(count * ns + 3 * added / rate, net_ns) / step_ns
+        for ns, rate in (
+            (OPERATION_NS, GRADIENT_B_NS),
+            (LEAST_NS, MOST_B_NS),
+            (MOST_NS, LEAST_B_NS),
+        )
+    )
     share = Share(*(min(1.0, one) for one in each))
     return SmallOperations(
         backwards=backwards,
         count=round(count),
         each_ns=net_ns / count,
         net_share=min(1.0, net_ns / step_ns),
+        added_bytes=round(added),
         share=share,
         turns=settings.graph_uses or 1,
     )
@@ -74,22 +93,27 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
     loop = looped_parts(window)
     if loop is None or (not loop.calls_net and seen.turns < LEAST_TURNS):
         loop = _cells(window)
-    if loop is None:
+    if loop is None or seen.share.mean < LEAST_OF_NET * seen.net_share:
         return None
     share = product(seen.share, times(loop.part, 1.0 - 1.0 / seen.turns))
     if share.mean < CONTRIBUTOR:
         return None
-    text = f"{seen.count:,} operations in a step of {seen.each_ns / 1e3:.0f} us each; the call of "
-    text += f"one takes {LEAST_NS / 1e3:.0f} to {MOST_NS / 1e3:.0f} us, whatever it computes"
+    calls = f"{seen.count:,} operations in a step of {seen.each_ns / 1e3:.0f} us each; the call of "
+    calls += f"one takes {LEAST_NS / 1e3:.0f} to {MOST_NS / 1e3:.0f} us, whatever it computes"
+    evidence = [Evidence(calls, "hook", float(seen.count))]
+    if seen.added_bytes:
+        added = f"gradients of {size(seen.added_bytes)} are added to those of an earlier turn"
+        evidence.append(Evidence(added, "hook", float(seen.added_bytes), "B"))
     found = cause(
         "launch",
         "small-operations",
         share,
-        f"calling small operations in a loop takes about {percent(share.mean)} of each step",
-        (Evidence(text, "hook", float(seen.count)),),
+        f"a loop of small operations takes about {percent(share.mean)} of each step",
+        tuple(evidence),
         (loop.instead,),
     )
-    return replace(found, forecast=at_least(speedup_of(share.mean * LEAST_NS / OPERATION_NS)))
+    least = share.mean * seen.share.low / seen.share.mean
+    return replace(found, forecast=at_least(speedup_of(least)))
 
 
 def _cells(window: StepWindow) -> Loop | None:
