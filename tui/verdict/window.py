@@ -201,6 +201,9 @@ class StepWindow(RunFacts):
     """The probe reads the GPU's clock, or may begin to: step times come once the GPU is done."""
     job: Job | None = None
     """None in a job of one rank."""
+    mark_cost_ns: int | None = None
+    update_wrapper_ns: tuple[int, int] | None = None
+    """As `steps.Batch` has them."""
     __hash__ = RunFacts.__hash__
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..between_phases import not_the_users
 from ..code_places import (
     BETWEEN,
     by_user_function,
@@ -231,6 +232,8 @@ def _steady(window: StepWindow) -> Finding | None:
         text = f"the loader is busy {percent(floor)} of the time: it would be the limit next"
         evidence.append(Evidence(text, "py-spy", floor))
     evidence += [place_evidence(place, "main-thread") for place in mine[1:2]]
+    if not window.gpu_present:
+        evidence += not_the_users(window).evidence()
     less = f"do it less often, or on another thread, or in one tensor expression{_at(mine)}"
     headline = f"{percent(share.mean)} of each step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
@@ -244,14 +247,16 @@ def _at(places: Sequence[FrameShare]) -> str:
 
 def _own(share: Share, window: StepWindow) -> Share:
     """What is left of the time between the phases without the end of the loader's workers, which is
-    the loader's, without evaluations that samples show, and without calls that wait for other
-    ranks; with a GPU what its ledger has for
-    the host: clipping and averages are work of the GPU's, and lines that wait for it belong to
-    `sync`."""
+    the loader's, without evaluations that samples show, without calls that wait for other ranks,
+    and without what PyTorch and the probe take there; with a GPU, from which that may be hidden,
+    what its ledger has for the host: clipping and averages are work of the GPU's, and lines that
+    wait for it belong to `sync`."""
     ledger = idle_ledger(window)
     if ledger is not None:
         return at_most(share, ledger.shares["host"])
     others = loader_ends(window).mean + share_seen(window, in_collective).mean
+    if not window.gpu_present:
+        others += not_the_users(window).share
     if window.sees_loading:
         # Else all from one update to the next backward is "forward", an evaluation too.
         others += evaluated_within(window)
