@@ -297,6 +297,7 @@ class Assessment:
             job=job,
             collectives=stores.ranks.in_collectives(job),
             world_size=max(stores.ranks.world_size, stores.world_size),
+            clips=stores.noted.clips,
             mark_cost_ns=stores.link.mark_cost_ns,
             update_wrapper_ns=stores.link.update_wrapper_ns,
         )

@@ -1,13 +1,18 @@
-"""Of the time between the phases what is not the user's: the probe's own hooks, and PyTorch's
-wrapper around an update, within which the hooks of an update are called."""
+"""Of the time between the phases what is not the user's: the probe's own hooks, PyTorch's wrapper
+around an update, within which the hooks of an update are called, and clipping."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from .code_places import clips, main_places, share_where
 from .findings import Evidence
 from .format import ms
+from .statistics import Share, of_samples
 from .step_time import spent
 from .thresholds.causes import NOTE_SHARE
-from .window import StepWindow
+from .window import RunFacts, StepWindow
+
+_BETWEEN: Final = ("other", "synchronisation", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +60,17 @@ def not_the_users(window: StepWindow) -> NotTheUsers:
         wrapped_ns += updates * behind_ns
     hooks_ns = marks * (window.mark_cost_ns or 0)
     return NotTheUsers(hooks_ns / steps, wrapped_ns / steps, total.wall_ns / steps)
+
+
+def clipped_part(window: RunFacts) -> Share:
+    """Of the time between the phases the part in which gradients are clipped, by the samples that
+    lie there, with its 90 % interval: of few samples it is hardly known. Nothing where the program
+    does not clip, as far as the probe and the samples know."""
+    places = main_places(window)
+    clipped = share_where(places, clips)
+    if not clipped and not window.clips:
+        return Share(0.0, 0.0, 0.0)
+    others = share_where(places, lambda one: not clips(one) and one.phase in _BETWEEN)
+    if window.stacks is None or not clipped + others:
+        return Share(0.0, 0.0, 1.0)
+    return of_samples(clipped / (clipped + others), (clipped + others) * window.stacks.main_samples)

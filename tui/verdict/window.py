@@ -172,6 +172,8 @@ class RunFacts:
     """The kernel holds it (SIGSTOP, a debugger); it has ended without its probe's last message."""
     world_size: int = 1
     """Ranks of its job, on all hosts."""
+    clips: bool = False
+    """Gradients are clipped: the norm that this takes was seen."""
     collectives: InCollectives | None = None
     """None in a job of one rank, and where collectives are not measured."""
 

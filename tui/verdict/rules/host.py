@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..between_phases import not_the_users
+from ..between_phases import clipped_part, not_the_users
 from ..code_places import (
     BETWEEN,
     by_user_function,
-    clipped_part,
     clips,
     in_collective,
     is_users,
@@ -205,8 +204,11 @@ def _steady(window: StepWindow) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
-    left = 1.0 - clipped_part(window)  # clipping is the optimizer's
-    share = _own(Share(*(left * part for part in (share.mean, share.low, share.high))), window)
+    cut = clipped_part(window)  # clipping is the optimizer's
+    left = Share(
+        share.mean * (1.0 - cut.mean), share.low * (1.0 - cut.high), share.high * (1.0 - cut.low)
+    )
+    share = _own(left, window)
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
