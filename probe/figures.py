@@ -1,12 +1,9 @@
-"""What the publisher counts and measures by itself: steps, the cost of a mark, host memory."""
+"""What the publisher counts and measures by itself: steps, host memory."""
 
 import sys
-from collections import deque
-from collections.abc import Callable, Sequence
-from threading import get_ident
+from collections.abc import Sequence
 from typing import Final
 
-from . import clock
 from .wire import marks
 
 # How many steps the marks hold, by a rule simple enough for the run: the monitor has the real
@@ -92,56 +89,6 @@ def unseen(times: Sequence[int], seen_ns: int) -> float:
     if len(times) < 3 or times[0]:
         return 0.0
     return max(0, times[1] - seen_ns) / max(1, times[-1] - times[1])
-
-
-# What a mark costs on this machine, measured: the monitor shows the probe's own cost.
-
-ENTRIES: Final = 64
-CALLS: Final = 50
-ROUNDS: Final = 7
-
-
-class _Owner:
-    __slots__ = ("extra", "ident")
-
-    def __init__(self) -> None:
-        self.ident = get_ident()
-        self.extra: Callable[[int], None] | None = None
-
-
-def mark_cost_ns() -> int:
-    """Nanoseconds for one mark with its share of a hook's wrapper, as `hooks.backward` has it.
-
-    The smallest of several rounds, since other threads hold the interpreter now and then. Takes
-    about 0.3 ms, on marks of its own.
-    """
-    now_ns, owner = clock.now_ns, _Owner()
-    put = deque([0] * ENTRIES, maxlen=ENTRIES).append
-    words = marks.word_of(marks.BACKWARD_ENTER), marks.word_of(marks.BACKWARD_LEAVE)
-
-    def bare() -> None:
-        return None
-
-    def hooked() -> None:
-        for word in words:
-            if get_ident() == owner.ident:
-                put(now_ns())
-                put(word)
-                if (extra := owner.extra) is not None:
-                    extra(word)
-        return bare()
-
-    def spent_ns(call: object) -> int:
-        assert callable(call)
-        start_ns = clock.now_ns()
-        for _ in range(CALLS):
-            call()
-        return clock.now_ns() - start_ns
-
-    extra = min(spent_ns(hooked) for _ in range(ROUNDS)) - min(
-        spent_ns(bare) for _ in range(ROUNDS)
-    )
-    return max(0, extra) // (2 * CALLS)
 
 
 def resident_bytes() -> tuple[int | None, int | None]:

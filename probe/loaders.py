@@ -137,7 +137,7 @@ def look_at(batch: Any) -> BatchSeen | None:
     passed by and would see `is_pinned`, nothing is looked at.
     """
     torch = sys.modules.get("torch")
-    if torch is None or _is_dispatched(torch):
+    if torch is None or is_dispatched(torch):
         return None
     tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
@@ -188,7 +188,7 @@ def _is_pinned(tensor: Any) -> bool | None:
         return None  # of a layout that has no storage
 
 
-def _is_dispatched(torch: Any) -> bool:
+def is_dispatched(torch: Any) -> bool:
     """Whether a dispatch mode is on in this thread, or that is unknown."""
     try:
         return bool(torch._C._len_torch_dispatch_stack())

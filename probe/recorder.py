@@ -51,9 +51,9 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_arming", "_collect", "_count", "_look", "_settings", "_stamp", "_window",
-                 "armed", "entries", "extra", "names", "notes", "now_ns", "on", "owner", "parallel",
-                 "put", "rare", "rare_count", "trained", "trip", "watched")  # fmt: skip
+    __slots__ = ("_arm", "_arming", "_collect", "_count", "_look", "_settings", "_stamp", "_time",
+                 "_window", "armed", "entries", "extra", "names", "notes", "now_ns", "on", "owner",
+                 "parallel", "put", "rare", "rare_count", "trained", "trip", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -90,6 +90,7 @@ class Recorder:
         self._collect: Callable[[int], None] | None = None
         self._window: Callable[[int], None] | None = None
         self._count: Callable[[int], None] | None = None
+        self._time: Callable[[int], None] | None = None
         self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
         """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
@@ -172,6 +173,11 @@ class Recorder:
         self._count = count
         self._want()
 
+    def time_with(self, time: Callable[[int], None] | None) -> None:
+        """The same for whoever times what hooks take."""
+        self._time = time
+        self._want()
+
     @property
     def stamps(self) -> bool:
         """Device's events are put behind the marks."""
@@ -185,12 +191,15 @@ class Recorder:
     def _want(self) -> None:
         """Asked by two threads: whoever comes last has seen what the other has set."""
         self.extra = None
-        if any((self._stamp, self._settings, self._look, self._collect, self._window, self._count)):
+        wanted = (self._stamp, self._settings, self._look, self._collect, self._window, self._count)
+        if self._time is not None or any(wanted):
             self.extra = self._more
 
     def _more(self, kind: int, what: Any) -> None:
         """Behind a mark of this kind. Nothing that fails in here reaches the user's loop."""
         try:
+            if (time := self._time) is not None:
+                time(kind)  # before the others have warmed the caches up
             if kind == marks.FETCH_LEAVE and (look := self._look) is not None:
                 self._look = None
                 self._want()
@@ -334,7 +343,7 @@ class Recorder:
     def _rest(self) -> None:
         """Nobody asks for anything beside the marks any more."""
         self._stamp = self._settings = self._look = self._collect = None
-        self._window = self._count = self.extra = None
+        self._window = self._count = self._time = self.extra = None
 
 
 def _alternates(entries: "array[int]") -> bool:

@@ -23,7 +23,7 @@ from .encoding import (
     settings_row,
 )
 from .endpoint import Endpoint
-from .figures import mark_cost_ns, resident_bytes, uses_accelerator
+from .figures import resident_bytes, uses_accelerator
 from .identity import Identity, torch_version
 from .loaders import look_at
 from .mark_feed import MarkFeed, Rare
@@ -35,6 +35,7 @@ from .state_page import StatePage
 from .wire import marks, page
 
 if TYPE_CHECKING:
+    from .call_costs import CallCosts
     from .device.rate_limit import RateLimiter
     from .device.stamper import Report
     from .settings.sampler import SettingsSampler
@@ -80,7 +81,8 @@ class Server:
         self._refused = 0
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
-        self._mark_cost_ns: int | None = None
+        self._costs: CallCosts | None = None
+        """None before the first look."""
         self._feed = MarkFeed(recorder, state_page)
         self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
         self._switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
@@ -112,7 +114,6 @@ class Server:
 
     def open(self) -> None:
         """Bind the socket."""
-        self._mark_cost_ns = mark_cost_ns()
         if self._identity.endpoint is None:
             return
         path = self._identity.endpoint.removeprefix("ipc://")
@@ -237,6 +238,7 @@ class Server:
             self._recorder.look_with(look_at)
             if self._recorder.watched:
                 self._ask_settings()
+                self._ask_costs()
             if self._identity.torch is None and torch_version() is not None:
                 self._describe(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
@@ -258,6 +260,19 @@ class Server:
         self._settings = SettingsSampler(self._recorder)
         self._recorder.sample_settings_with(self._settings.at)
         self._settings.at(kind, what)
+
+    def _ask_costs(self) -> None:
+        if self._costs is not None:
+            self._costs.ask()
+        elif self._recorder.on:
+            self._recorder.time_with(self._first_timed)
+
+    def _first_timed(self, kind: int) -> None:
+        """On the training thread, as `_first_settings_sample`."""
+        from .call_costs import CallCosts
+
+        self._costs = CallCosts(self._recorder)
+        self._recorder.time_with(self._costs.at)
 
     def _answer(self, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -315,6 +330,7 @@ class Server:
         if first:
             reports, switched = list(self._reports), list(self._switched)
         stamper = rate_limiter.stamper if (rate_limiter := self._rate_limiter) is not None else None
+        mark_ns, wrapper_ns = (None, None) if self._costs is None else self._costs.reading()
         head = (
             peer.sequence,
             now_ns,
@@ -325,7 +341,7 @@ class Server:
             [(n, seen) for n, _, _, seen in _of(marks.BATCH, rare)],
             self._rss_bytes,
             self._file_bytes,
-            self._mark_cost_ns,
+            mark_ns,
             self._breaker.fault,
             settings_row(peer.settings_to_send(self._settings.reading if self._settings else {})),
             self._refused,
@@ -334,6 +350,7 @@ class Server:
             rate_limiter.cost_ns if rate_limiter is not None and stamper is not None else None,
             stamper.dropped if stamper is not None else 0,
             *("", recorder.notes.to_send(first)),  # the marks' own bytes follow the line
+            wrapper_ns,
         )
         self._endpoint.send(identity, encode_marks(head, b""), *self._page.marks(since, until))
 

@@ -250,6 +250,7 @@ class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     rss_bytes: int | None
     file_bytes: int | None
     mark_cost_ns: int | None
+    """As `steps.Batch` has it."""
     fault: str | None
     settings: Settings | None
     refused: int
@@ -264,6 +265,8 @@ class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     body: bytes = b""
     """Behind the line end; "" in the line itself."""
     notes: list[Noted] = []
+    update_wrapper_ns: tuple[int, int] | None = None
+    """As `steps.Batch` has it."""
 
     @property
     def first(self) -> int:

@@ -273,7 +273,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     rss_bytes: int | None
     """Resident host memory of the training process; None when it was not looked at this time."""
     mark_cost_ns: int | None
-    """Measured cost of one mark on the training thread."""
+    """Measured cost of one mark on the training thread, where it is made."""
     marks: int
     """Marks recorded since the start."""
     fault: str | None
@@ -294,3 +294,6 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """Numbers that the run has beside its times."""
     padding: list[Padding] = []
     """Of the batches that were looked at, those with an attention mask."""
+    update_wrapper_ns: tuple[int, int] | None = None
+    """What PyTorch's wrapper around an update takes at the least before the update's hooks, and
+    behind them: no phase's time. None where it was not measured."""

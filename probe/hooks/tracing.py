@@ -20,6 +20,7 @@ SKIPPED: Final = (
     f"{PACKAGE}.hooks.checkpoint",
     f"{PACKAGE}.hooks.dispatched",
     f"{PACKAGE}.recorder",
+    f"{PACKAGE}.call_costs",
     f"{PACKAGE}.loaders",
     f"{PACKAGE}.padding",
     f"{PACKAGE}.notes",

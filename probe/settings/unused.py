@@ -1,9 +1,11 @@
 """Parameters whose gradients are computed and that nothing updates, as a backward's graph shows
 them: a backbone that should be frozen, of which only the optimizer does not know.
 
-The leaves of the graph are looked at once. Those that no optimizer has are watched for a few
-seconds more: an optimizer that steps rarely may have them, and an update by hand shows in a
-tensor's version. Neither reads a saved tensor, for whom the program may have hooks.
+The leaves of the graph are looked at once, and anew where one of them turns out to be used. Those
+that no optimizer has are watched from then on: an optimizer that steps rarely may have them, and an
+update by hand shows in a tensor's version. One through `parameter.data` shows in its numbers alone,
+of which some are read before anything is said, where they lie in host memory. None of it reads a
+saved tensor, for whom the program may have hooks.
 """
 
 import sys
@@ -11,12 +13,19 @@ from collections.abc import Collection
 from typing import Any, Final
 from weakref import ref
 
+from ..loaders import is_dispatched
 from .autocast import nodes_below
 
 MOST_NODES: Final = 2_000
-"""As for tables: 2.6 ms at the most, once. Of a larger graph nothing is said."""
+"""As for tables: 2.6 ms at the most. Of a larger graph nothing is said."""
+MOST_WALKS: Final = 3
+"""Then nothing is said either: parameters that something else updates are found anew for ever."""
+MOST_READ: Final = 16
+NUMBERS: Final = 8
+"""Of so many parameters so many numbers, spread over them: 0.1 ms, twice."""
 SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
+Numbers = tuple[float, ...] | None
 UNUSED: Final = ("unused_parameters", "graph_parameters", "unused_nodes")
 """As `messages.Settings` has them."""
 
@@ -27,6 +36,9 @@ class Unused:
     def __init__(self) -> None:
         self._suspects: list[tuple[Any, int]] | None = None
         """Each parameter that nothing updates so far, with its version; None before the look."""
+        self._numbers: list[tuple[Any, Numbers]] = []
+        """Of some of them; empty once they were compared."""
+        self._walks = 0
         self._found: dict[str, Any] = {}
         self._since_ns = 0
 
@@ -43,13 +55,20 @@ class Unused:
                 self._suspects = []
                 return {}
             self._since_ns = now_ns
+            self._walks += 1
             self._found, suspects = found_below(root, updated)
             self._suspects = [(ref(one), one._version) for one in suspects]
-        if any(_is_updated(one(), version, updated) for one, version in self._suspects):
-            # Not all optimizers had stepped: looked at anew, with those that are known by now.
-            self._suspects = None
-            return dict.fromkeys(UNUSED)
+            some = suspects[:: max(1, len(suspects) // MOST_READ)][:MOST_READ]
+            self._numbers = [(ref(one), numbers_of(one)) for one in some]
         sure = not self._suspects or now_ns - self._since_ns >= SURE_NS
+        used = any(_is_updated(one(), version, updated) for one, version in self._suspects)
+        if sure and not used:
+            used = any(_has_moved(one(), numbers) for one, numbers in self._numbers)
+            self._numbers = []
+        if used:
+            # Not all optimizers had stepped: looked at anew, with those that are known by now.
+            self._suspects = None if self._walks < MOST_WALKS else []
+            return dict.fromkeys(UNUSED)
         return self._found if sure else {}
 
 
@@ -94,6 +113,27 @@ def _all_above(useful: set[Any], nodes: list[tuple[Any, list[Any]]]) -> set[Any]
                 found.add(above)
                 waiting.append(above)
     return found
+
+
+def numbers_of(parameter: Any) -> Numbers:
+    """Some of a plain parameter's numbers, where reading them waits for no device and calls no mode
+    of the program's; else None."""
+    torch: Any = sys.modules["torch"]
+    plain = type(parameter) is torch.nn.Parameter and parameter.layout is torch.strided
+    if not plain or parameter.device.type != "cpu" or is_dispatched(torch):
+        return None
+    held = parameter.detach()
+    if not held.is_contiguous():
+        return None
+    flat = held.view(-1)
+    return tuple(flat[:: max(1, len(flat) // NUMBERS)][:NUMBERS].tolist())
+
+
+def _has_moved(parameter: Any, numbers: Numbers) -> bool:
+    now = None if parameter is None else numbers_of(parameter)
+    if numbers is None or now is None:
+        return False
+    return repr(now) != repr(numbers)  # what is no number is equal to nothing
 
 
 def _is_updated(parameter: Any, version: int, updated: Collection[int]) -> bool:

@@ -23,7 +23,15 @@ from ..steps import GpuStep, Step
 from .format import Entry, Looked
 
 EXACT: Final = frozenset(
-    {"mark_cost_ns", "gpu_clocks", "hello", "cores", "fraction", "power_limit_w"}
+    {
+        "mark_cost_ns",
+        "update_wrapper_ns",
+        "gpu_clocks",
+        "hello",
+        "cores",
+        "fraction",
+        "power_limit_w",
+    }
     | {"waiting_ns", "late_ns", "ahead_ns", "node_late_ns", "figure"}
 )
 """Fields that are not rounded: too small for it, hardly ever different, or a row of times."""

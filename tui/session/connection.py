@@ -44,7 +44,9 @@ class ConnectionStore:
         self._unended = 0
         self._marks: deque[tuple[int, int]] = deque(maxlen=COST_SAMPLES)
         """(sent_ns, marks)"""
-        self._mark_cost_ns: int | None = None
+        self.mark_cost_ns: int | None = None
+        self.update_wrapper_ns: tuple[int, int] | None = None
+        """The newest of both."""
         self._monitor_cpu_percent: float | None = None
         self._missing: dict[Signal, Missing] = {}
 
@@ -63,7 +65,8 @@ class ConnectionStore:
         if self._marks and batch.marks < self._marks[-1][1]:
             self._marks.clear()  # installed anew: it counts from 0 again
         self._marks.append((batch.sent_ns, batch.marks))
-        self._mark_cost_ns = batch.mark_cost_ns or self._mark_cost_ns
+        self.mark_cost_ns = batch.mark_cost_ns or self.mark_cost_ns
+        self.update_wrapper_ns = batch.update_wrapper_ns or self.update_wrapper_ns
 
     def page_seen(self, seen: PageSeen) -> None:
         """The page was read."""
@@ -171,12 +174,12 @@ class ConnectionStore:
 
     def _cost_share(self) -> float | None:
         """Marks in the time between two messages, times what one costs, over that time."""
-        if self._mark_cost_ns is None or len(self._marks) < 2:
+        if self.mark_cost_ns is None or len(self._marks) < 2:
             return None
         (first_ns, first), (last_ns, last) = self._marks[0], self._marks[-1]
         if last_ns <= first_ns:
             return None
-        return (last - first) * self._mark_cost_ns / (last_ns - first_ns)
+        return (last - first) * self.mark_cost_ns / (last_ns - first_ns)
 
 
 def _ago(seconds: float) -> str:

@@ -53,6 +53,8 @@ class NotedStore:
 
     def __init__(self, events: EventStore) -> None:
         self._events = events
+        self.clips = False
+        """A norm of all gradients was seen, which is worked out to clip them."""
         self._steps: deque[Step] = deque(maxlen=LAST_STEPS)
         self._figures: dict[str, Figure] = {}
         self._fine: dict[str, deque[int]] = {}
@@ -143,6 +145,7 @@ class NotedStore:
     # ------------------------------------------------------------------------------------------
 
     def _take(self, note: Noted) -> None:
+        self.clips |= note.kind == "norm"
         if note.kind in ("norm", "log"):
             self._number(note, "gradient norm" if note.kind == "norm" else note.name)
         elif note.kind == "skipped":

@@ -297,6 +297,9 @@ class Assessment:
             job=job,
             collectives=stores.ranks.in_collectives(job),
             world_size=max(stores.ranks.world_size, stores.world_size),
+            clips=stores.noted.clips,
+            mark_cost_ns=stores.link.mark_cost_ns,
+            update_wrapper_ns=stores.link.update_wrapper_ns,
         )
 
     def _sample_window(self, now_ns: int, sampled: Sampled) -> SampleWindow:

@@ -143,18 +143,6 @@ def clips(place: FrameShare) -> bool:
     return file_of(place.frame) == "clip_grad.py" or calls(place, CLIP_CALL)
 
 
-def clipped_part(window: RunFacts) -> float:
-    """Of the time between the phases the part in which gradients are clipped, 0 to 1, by the
-    samples that lie there; 0 without."""
-    places = main_places(window)
-    clipped = share_where(places, clips)
-    others = share_where(places, lambda one: not clips(one) and one.phase in _BETWEEN_MARKS)
-    return clipped / (clipped + others) if clipped else 0.0
-
-
-_BETWEEN_MARKS: Final = ("other", "synchronisation", None)
-
-
 def in_collective(place: FrameShare) -> bool:
     """The thread waits there for other ranks: PyTorch's own calls of a process group."""
     return _path_of(place.frame) in limits.COLLECTIVE_FILES

@@ -136,8 +136,10 @@ def taken_of_threads(window: RunFacts) -> float:
     """The same of a net on a CPU with as many threads as cores. A worker that runs stops one of
     them, and the others spin until that one has done its part: a worker's CPU time is lost to the
     step, as if it ran between two. Scheduling shares that core, so that no more than half of the
-    time is lost in which the training waits for no batch. What no process used of the cores the
-    workers had for nothing. 0 where the net has fewer threads, or any of that is unknown.
+    time is lost in which the training waits for no batch, and from one of the net's other threads
+    no more than that one has itself: nothing where its operations are too small for a second
+    thread. What no process used of the cores the workers had for nothing. 0 where the net has fewer
+    threads, or any of that is unknown.
 
     SimCLR on two cores: two workers compute 130 ms a batch, a step takes 310 to 355 ms, and with
     batches in memory 206 ms; by the training thread's own wait they held it up 6 % of the time.
@@ -153,7 +155,11 @@ def taken_of_threads(window: RunFacts) -> float:
     idle = max(0.0, have - window.main_cpu_percent / 100 - used - window.others_cores)
     total = spent(window.steps) if isinstance(window, StepWindow) else None
     waits = total.data_ns / total.wall_ns if total is not None and total.wall_ns > 0 else 0.0
-    return min(MOST_LOST_TO_A_SHARE * max(0.0, 1.0 - waits), max(0.0, used - idle))
+    most = MOST_LOST_TO_A_SHARE * max(0.0, 1.0 - waits)
+    if window.thread_cpu is not None:
+        beside = max(0.0, window.main_cpu_percent / 100 - window.thread_cpu)
+        most = min(most, beside / (settings.threads - 1))
+    return min(most, max(0.0, used - idle))
 
 
 MOST_LOST_TO_A_SHARE: Final = 0.5

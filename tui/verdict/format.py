@@ -8,9 +8,11 @@ _GIB = 1024 * _MIB
 
 
 def ms(ns: float) -> str:
-    """96_400_000 -> "96 ms", 4_200_000 -> "4.2 ms", 1_240_000_000 -> "1.2 s"."""
+    """96_400_000 -> "96 ms", 4_200_000 -> "4.2 ms", 42_000 -> "42 us", 1_240_000_000 -> "1.2 s"."""
     if ns >= 0.9995e9:
         return seconds(ns / 1e9)
+    if 0 < ns < 95_000:
+        return f"{ns / 1e3:.0f} us"
     value = ns / 1e6
     return f"{value:.0f} ms" if value >= 9.95 else f"{value:.1f} ms"
 

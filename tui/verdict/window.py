@@ -172,6 +172,8 @@ class RunFacts:
     """The kernel holds it (SIGSTOP, a debugger); it has ended without its probe's last message."""
     world_size: int = 1
     """Ranks of its job, on all hosts."""
+    clips: bool = False
+    """Gradients are clipped: the norm that this takes was seen."""
     collectives: InCollectives | None = None
     """None in a job of one rank, and where collectives are not measured."""
 
@@ -201,6 +203,9 @@ class StepWindow(RunFacts):
     """The probe reads the GPU's clock, or may begin to: step times come once the GPU is done."""
     job: Job | None = None
     """None in a job of one rank."""
+    mark_cost_ns: int | None = None
+    update_wrapper_ns: tuple[int, int] | None = None
+    """As `steps.Batch` has them."""
     __hash__ = RunFacts.__hash__
 
     @property

@@ -22,6 +22,7 @@ SECTIONS: Final = {
     "steps": 12,
     "peers": 5,
     "install": 1,
+    "unused": 1,
     "memory": 2,
     "wire": 1,
     "marks": 1,

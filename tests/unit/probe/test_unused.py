@@ -1,13 +1,16 @@
 """Parameters whose gradients nothing uses, as real loops show them through the real hooks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpuwatch.probe.settings import unused
 from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
-from gpuwatch.probe.settings.unused import found_below
+from gpuwatch.probe.settings.unused import MOST_WALKS, NUMBERS, found_below, numbers_of
 from gpuwatch.tui.messages import Settings
 from tests.unit.probe.held_clock import Watched, watched
 
@@ -72,17 +75,74 @@ def test_where_another_optimizer_has_them_they_are_used(run: Watched) -> None:
     assert seen(run, loop(net, *two), seconds=9).unused_parameters in (None, 0)
 
 
-def test_what_is_updated_by_hand_is_used(run: Watched) -> None:
+def subtracted(parameter: nn.Parameter) -> None:
+    with torch.no_grad():
+        parameter.sub_(0.1)
+
+
+def subtracted_beside_autograd(parameter: nn.Parameter) -> None:
+    """As in word_language_model: `.data` has a version of its own."""
+    parameter.data.sub_(0.1)
+
+
+def put_in(parameter: nn.Parameter) -> None:
+    parameter.data = parameter.data - 0.1
+
+
+BY_HAND = [subtracted, subtracted_beside_autograd, put_in]
+
+
+@pytest.mark.parametrize("update", BY_HAND)
+def test_what_is_updated_by_hand_is_used(
+    run: Watched, update: Callable[[nn.Parameter], None]
+) -> None:
     net = Net()
     step = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
 
     def train() -> None:
         step()
-        with torch.no_grad():
-            for one in net.backbone.parameters():
-                one.sub_(0.1)
+        for one in net.backbone.parameters():
+            update(one)
 
     assert seen(run, train).unused_parameters is None
+
+
+def test_a_graph_is_walked_through_a_few_times_at_the_most(
+    run: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where something else updates its leaves it was walked through every other second."""
+    net, walks = Net(), []
+
+    def walked(root: Any, updated: Collection[int]) -> Any:
+        walks.append(root)
+        return found_below(root, updated)
+
+    monkeypatch.setattr(unused, "found_below", walked)
+    step = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
+
+    def train() -> None:
+        step()
+        for one in net.backbone.parameters():
+            subtracted(one)
+
+    assert seen(run, train, seconds=30).unused_parameters is None
+    assert len(walks) == MOST_WALKS
+
+
+def test_numbers_are_not_read_below_a_mode_of_the_users() -> None:
+    class Sees(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise AssertionError(func)
+
+    parameter = nn.Parameter(torch.ones(100))
+    assert numbers_of(parameter) == NUMBERS * (1.0,)
+    with Sees():  # type: ignore[no-untyped-call]
+        assert numbers_of(parameter) is None
+    assert numbers_of(nn.Parameter(torch.ones(4, 6).t())) is None
+    assert numbers_of(nn.Parameter(torch.tensor(3.0))) == (3.0,)
+    assert numbers_of(nn.Parameter(torch.empty(0))) == ()
 
 
 def test_a_frozen_backbone_has_no_leaves(run: Watched) -> None:

@@ -103,6 +103,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
         1, 2, 1, 3, ["other phases"], [(0, row, True, 7)], [(0, seen), (1, masked)], 1024, None,
         300, None, encoding.settings_row({"threads": 4}), 0, [(0, True)], [(5, 0, [(0, 1)])],
         [(0, 1, 2, 3)], [allocated], 50_000, 0, "", [(5, "norm", "", 0.0, "nan")],
+        (20_000, 9_000),
     )  # fmt: skip
     assert len(head) == len(wire.Marks.__struct_fields__)
     read = wire.decode_reply(encoding.encode_marks(head, body))
@@ -117,6 +118,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     assert read.settings == wire.Settings(threads=4)
     assert read.allocated[0].peak_reserved == 4
     assert read.notes == [wire.Noted(5, "norm", "", 0.0, "nan")]
+    assert read.update_wrapper_ns == (20_000, 9_000)
 
 
 def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:

@@ -139,6 +139,7 @@ class MarkReader:
             unended=timeline.unended,
             notes=[*message.notes, *_tokens(message)],
             padding=timeline.loaders.take_padding(),
+            update_wrapper_ns=message.update_wrapper_ns,
         )
 
     def numbered(self, details: Iterable[tuple[int, T]]) -> list[tuple[int, T]]:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..between_phases import clipped_part, not_the_users
 from ..code_places import (
     BETWEEN,
     by_user_function,
-    clipped_part,
     clips,
     in_collective,
     is_users,
@@ -204,8 +204,11 @@ def _steady(window: StepWindow) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
-    left = 1.0 - clipped_part(window)  # clipping is the optimizer's
-    share = _own(Share(*(left * part for part in (share.mean, share.low, share.high))), window)
+    cut = clipped_part(window)  # clipping is the optimizer's
+    left = Share(
+        share.mean * (1.0 - cut.mean), share.low * (1.0 - cut.high), share.high * (1.0 - cut.low)
+    )
+    share = _own(left, window)
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
@@ -231,6 +234,8 @@ def _steady(window: StepWindow) -> Finding | None:
         text = f"the loader is busy {percent(floor)} of the time: it would be the limit next"
         evidence.append(Evidence(text, "py-spy", floor))
     evidence += [place_evidence(place, "main-thread") for place in mine[1:2]]
+    if not window.gpu_present:
+        evidence += not_the_users(window).evidence()
     less = f"do it less often, or on another thread, or in one tensor expression{_at(mine)}"
     headline = f"{percent(share.mean)} of each step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
@@ -244,14 +249,16 @@ def _at(places: Sequence[FrameShare]) -> str:
 
 def _own(share: Share, window: StepWindow) -> Share:
     """What is left of the time between the phases without the end of the loader's workers, which is
-    the loader's, without evaluations that samples show, and without calls that wait for other
-    ranks; with a GPU what its ledger has for
-    the host: clipping and averages are work of the GPU's, and lines that wait for it belong to
-    `sync`."""
+    the loader's, without evaluations that samples show, without calls that wait for other ranks,
+    and without what PyTorch and the probe take there; with a GPU, from which that may be hidden,
+    what its ledger has for the host: clipping and averages are work of the GPU's, and lines that
+    wait for it belong to `sync`."""
     ledger = idle_ledger(window)
     if ledger is not None:
         return at_most(share, ledger.shares["host"])
     others = loader_ends(window).mean + share_seen(window, in_collective).mean
+    if not window.gpu_present:
+        others += not_the_users(window).share
     if window.sees_loading:
         # Else all from one update to the next backward is "forward", an evaluation too.
         others += evaluated_within(window)

@@ -32,7 +32,7 @@ def crowded_out(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> 
         advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
     none = without_any(window, fed)
     if none is not None:
-        advice.insert(0 if none[2] else 1, none[0])
+        advice.insert(0 if none.is_most else 1, none.advice)
     elif fewer is not None:
         advice.insert(0, fewer)
     found = cause(
@@ -43,8 +43,8 @@ def crowded_out(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> 
         (*evidence, *named(places, "worker")),
         tuple(advice),
     )
-    if none is not None and none[2]:
-        return replace(found, forecast=none[1])
+    if none is not None and none.is_most:
+        return replace(found, forecast=none.forecast)
     gives = speedup_of(share.mean)
     if by_threads:
         shares = share.mean, share.low, share.high

@@ -38,6 +38,16 @@ class Explained:
     """What the first action gives, where that is not all of the wait."""
 
 
+@dataclass(frozen=True, slots=True)
+class WithoutWorkers:
+    """`num_workers=0`, where a batch costs less to make than to receive."""
+
+    advice: str
+    forecast: Forecast
+    is_most: bool
+    """It gives most of what no wait at all would."""
+
+
 Explanation = Callable[[StepWindow, Feeding], Explained | None]
 
 ALWAYS = 0.995
@@ -105,10 +115,10 @@ def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
     return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
 
 
-def without_any(window: StepWindow, feeding: Feeding) -> tuple[str, Forecast, bool] | None:
+def without_any(window: StepWindow, feeding: Feeding) -> WithoutWorkers | None:
     """No workers, on a CPU where a batch costs less to make than to receive (tutorials' batches of
-    four small pictures, two workers on two cores: 1.7x was measured twice); what that gives, and
-    whether it is most of what no wait at all would. None where it gives less than a tenth."""
+    four small pictures, two workers on two cores: 1.7x was measured twice). None where it gives
+    less than a tenth."""
     use, taken = window.workers, _taken_by_all_workers(window)
     if window.gpu_present or use is None or use.run_delay is None:
         return None
@@ -122,7 +132,7 @@ def without_any(window: StepWindow, feeding: Feeding) -> tuple[str, Forecast, bo
         gives, more = replace(gives, high=None), " or more"
     text = f"num_workers {feeding.workers} → 0, {gain(feeding, alone_ns)}{more}: a batch takes "
     text += f"{ms(alone_ns - max(0.0, net_ns))} to make, and {ms(feeding.wait_ns)} to receive from "
-    return f"{text}a worker", gives, net_ns >= limits.MOST_OF_THE_GAIN * alone_ns
+    return WithoutWorkers(f"{text}a worker", gives, net_ns >= limits.MOST_OF_THE_GAIN * alone_ns)
 
 
 def _taken_by_all_workers(window: StepWindow) -> float:
@@ -142,10 +152,10 @@ def or_without_any(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     found = without_any(window, feeding) if why.sub in _OF_THE_CORES else None
     if found is None:
         return why
-    text, forecast, most = found
-    if most:
-        return replace(why, advice=(text, *why.advice), gain_known=True, forecast=forecast)
-    return replace(why, advice=(*why.advice[:1], text, *why.advice[1:]))
+    if found.is_most:
+        advice = (found.advice, *why.advice)
+        return replace(why, advice=advice, gain_known=True, forecast=found.forecast)
+    return replace(why, advice=(*why.advice[:1], found.advice, *why.advice[1:]))
 
 
 _OF_THE_CORES = (None, "workers", "cpu-bound", "oversubscribed")

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ..between_phases import clipped_part
 from ..code_places import (
     by_user_function,
-    clipped_part,
     clips,
     embeds,
     function_of,
@@ -287,7 +287,7 @@ def _own_part(window: StepWindow) -> float:
 def optimizer(window: StepWindow) -> Finding | None:
     """Time in `optimizer.step()`, and of clipping before it. A step with 8 backwards has one of
     them, so the ratio of sums is the amortised share. On the GPU's clock where that is read."""
-    rows, clipped = window.steps, clipped_part(window)
+    rows, clipped = window.steps, clipped_part(window).mean
     share = share_of(
         [row.optimizer_ns + round(clipped * row.other_ns) for row in rows],
         [wall_of(row) for row in rows],

@@ -21,6 +21,10 @@ RECORDS = FrameShare(
     0.6, "record_function.__enter__ (torch/autograd/profiler.py:790)", "train (train.py:22)"
 )
 
+ANNOTATES = FrameShare(
+    0.6, "push_user_annotation (torch/profiler/_cupti_monitor.py:1192)", "train (train.py:22)"
+)
+
 
 def judged(*places: FrameShare, anomaly: bool = False) -> Verdict:
     seen = Stacks(100, places, 0, (), None, main_unplaced=0.0)
@@ -59,8 +63,9 @@ def test_a_profiler_around_the_training_is_the_verdict() -> None:
     assert "no profiler around the training" in finding.advice[0]
 
 
-def test_the_annotations_of_loaders_and_optimizers_are_no_profiler() -> None:
+@pytest.mark.parametrize("place", [RECORDS, ANNOTATES])
+def test_the_annotations_of_loaders_and_optimizers_are_no_profiler(place: FrameShare) -> None:
     rows = even(200, **STEP)
     assert debugging(window(rows, settings=settings(False), stacks=None)) is None
-    seen = Stacks(100, (RECORDS,), 0, (), None)
+    seen = Stacks(100, (place,), 0, (), None)
     assert debugging(window(rows, settings=settings(False), stacks=seen)) is None

@@ -1,0 +1,76 @@
+"""Of the time between the phases what is not the user's: the probe's own hooks, PyTorch's wrapper
+around an update, within which the hooks of an update are called, and clipping."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from .code_places import clips, main_places, share_where
+from .findings import Evidence
+from .format import ms
+from .statistics import Share, of_samples
+from .step_time import spent
+from .thresholds.causes import NOTE_SHARE
+from .window import RunFacts, StepWindow
+
+_BETWEEN: Final = ("other", "synchronisation", None)
+
+
+@dataclass(frozen=True, slots=True)
+class NotTheUsers:
+    """ns of a step, on the training thread."""
+
+    hooks_ns: float
+    wrapper_ns: float
+    step_ns: float
+
+    @property
+    def share(self) -> float:
+        """Part of a step that both take, 0 to 1."""
+        return (self.hooks_ns + self.wrapper_ns) / self.step_ns if self.step_ns > 0 else 0.0
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What they take, where it is worth a line: of steps of a few milliseconds and less."""
+        if self.share < NOTE_SHARE:
+            return ()
+        taken = (
+            (self.wrapper_ns, "PyTorch's wrapper around the update"),
+            (self.hooks_ns, "gpuwatch"),
+        )
+        text = " and ".join(f"{ms(ns)} {whose}" for ns, whose in taken if ns)
+        both_ms = (self.hooks_ns + self.wrapper_ns) / 1e6
+        return (Evidence(f"not counted: {text}", "hook", both_ms, "ms"),)
+
+
+def not_the_users(window: StepWindow) -> NotTheUsers:
+    """Nothing where the probe has not measured them.
+
+    A hook's cost lies before the mark of its phase's beginning and behind the one of its end, on
+    the other side of the boundary. Between the phases are so the end of a backward, both ends of an
+    update and the beginning of a fetch. Without a loader "forward" begins behind the update. An
+    update within the backward, or a compiled one, has no phase and nothing beside it.
+    """
+    rows, total = window.steps, spent(window.steps)
+    steps = max(1, total.steps)
+    updates = sum(row.optimizer_steps for row in rows if row.optimizer_ns)
+    marks = sum(row.backwards for row in rows) + updates
+    before_ns, behind_ns = window.update_wrapper_ns or (0, 0)
+    wrapped_ns = updates * before_ns
+    if window.sees_loading:
+        marks += total.fetches + updates
+        wrapped_ns += updates * behind_ns
+    hooks_ns = marks * (window.mark_cost_ns or 0)
+    return NotTheUsers(hooks_ns / steps, wrapped_ns / steps, total.wall_ns / steps)
+
+
+def clipped_part(window: RunFacts) -> Share:
+    """Of the time between the phases the part in which gradients are clipped, by the samples that
+    lie there, with its 90 % interval: of few samples it is hardly known. Nothing where the program
+    does not clip, as far as the probe and the samples know."""
+    places = main_places(window)
+    clipped = share_where(places, clips)
+    if not clipped and not window.clips:
+        return Share(0.0, 0.0, 0.0)
+    others = share_where(places, lambda one: not clips(one) and one.phase in _BETWEEN)
+    if window.stacks is None or not clipped + others:
+        return Share(0.0, 0.0, 1.0)
+    return of_samples(clipped / (clipped + others), (clipped + others) * window.stacks.main_samples)
