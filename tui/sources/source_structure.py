@@ -15,7 +15,8 @@ from typing import Final
 
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
-from .after_update import evaluates_after_update
+from .after_update import evaluates_after_update, follows_learning
+from .gradients_off import Block, block_of, name_of, turns_off, without_grad
 from .source_code import SourceLines
 
 MOST_STACKS: Final = 1_024
@@ -37,7 +38,6 @@ LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training
 """Names of calls that make the loop around them, or the function, one that trains."""
 DECORATOR: Final = "torch/utils/_contextlib.py"
 """Its frame stands above a function that is decorated with one of these…"""
-WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class SourceStructure:
             self._evaluations.update(_evaluation(way))
         if not self._evaluations:
             return UNKNOWN
-        around = {_loop_around(way), *(place.scope for place in way)} - self._graded
-        return Structure(evaluates=not around.isdisjoint(self._evaluations))
+        around = {_loop_around(way), *(place.scope for place in way), *map(_block_of, way)}
+        return Structure(evaluates=not (around - self._graded).isdisjoint(self._evaluations))
 
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
         inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
-        evaluation = _evaluation(way)
+        evaluation = _evaluation(way or self._way_through_library(frames[:net]))
         self._evaluations.update(evaluation)
         if not evaluation:
             for place in way:
@@ -110,6 +110,13 @@ class SourceStructure:
                 break
             found.append(_Place(frame, number, _scope(tree, number)))
         return found
+
+    def _way_through_library(self, frames: Sequence[str]) -> "list[_Place]":
+        """The user's frames where a library calls the net that it was given, a solver of
+        differential equations, if gradients are off there: what it does itself is not read."""
+        last = max((at for at, one in enumerate(frames) if is_users(place_of(one)[0])), default=-1)
+        way = self._way_to(frames[: last + 1])
+        return way if way and _block_of(way[0]) is not None else []
 
     def _tree(self, path: str) -> ast.Module | None:
         if path not in self._files:
@@ -193,17 +200,11 @@ def _learns(node: ast.AST) -> bool:
     """It holds a call that trains; what functions within it do is their own."""
     for one in ast.walk(node):
         if isinstance(one, ast.Call):
-            name = _name_of(one.func)
+            name = name_of(one.func)
             # `env.step(action)` acts, `optimizer.step()` learns.
             if name in LEARNS or (name == "step" and not one.args):
                 return True
     return False
-
-
-def _name_of(called: ast.expr) -> str:
-    if isinstance(called, ast.Attribute):
-        return called.attr
-    return called.id if isinstance(called, ast.Name) else ""
 
 
 # A loop over the parts of a batch.
@@ -303,10 +304,12 @@ def _evaluation(way: "Sequence[_Place]") -> list[ast.AST]:
     functions: list[ast.AST] = []
     for place in way[at:] if at is not None else ():
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
-        if loop is not None:
-            return [] if _learns(loop) else [loop, *functions]
-        if isinstance(place.scope, ast.Module) or _learns(place.scope):
-            return []
+        if loop is not None and not _learns(loop):
+            return [loop, *functions]
+        if loop is not None or isinstance(place.scope, ast.Module) or _learns(place.scope):
+            block = _block_of(place)
+            around = place.scope if loop is None else loop
+            return [block, *functions] if block and follows_learning(around, block) else []
         functions.append(place.scope)
     return []
 
@@ -315,7 +318,7 @@ def _is_validation(place: _Place) -> bool:
     """A function that is decorated without gradients and sets a net to `eval()`: nothing else
     does both."""
     scope = place.scope
-    if isinstance(scope, ast.Module) or not any(map(_without_grad, scope.decorator_list)):
+    if isinstance(scope, ast.Module) or not any(map(without_grad, scope.decorator_list)):
         return False
     called = (one.func for one in _own_nodes(scope) if isinstance(one, ast.Call))
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
@@ -335,14 +338,10 @@ def _loop_around(way: "Sequence[_Place]") -> ast.AST | None:
 
 def _off(place: _Place) -> bool:
     """Gradients are off at the line, or a net was set to `eval()` last before it."""
-    if isinstance(place.scope, Function) and any(map(_without_grad, place.scope.decorator_list)):
+    if isinstance(place.scope, Function) and any(map(without_grad, place.scope.decorator_list)):
         return True
-    for one in place.around():
-        if isinstance(one, (ast.With, ast.AsyncWith)):
-            for item in one.items:
-                called = item.context_expr
-                if isinstance(called, ast.Call) and _name_of(called.func) in WITHOUT_GRAD:
-                    return _without_grad(called)
+    if (block := block_of(place.around())) is not None:
+        return turns_off(block)
     modes = [
         (call.lineno, call.func.attr)
         for call in _own_nodes(place.scope)
@@ -354,11 +353,10 @@ def _off(place: _Place) -> bool:
     return bool(modes) and max(modes)[1] == "eval"
 
 
-def _without_grad(context: ast.expr) -> bool:
-    """A context or a decorator, with or without its brackets, that turns gradients off."""
-    if not isinstance(context, ast.Call):
-        return _name_of(context) in WITHOUT_GRAD
-    return _name_of(context.func) in WITHOUT_GRAD and not _turned_on(context)
+def _block_of(place: _Place) -> Block | None:
+    """The `with` around the line that turns gradients off."""
+    block = block_of(place.around())
+    return block if block is not None and turns_off(block) else None
 
 
 def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
@@ -369,11 +367,3 @@ def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
             left.extend(ast.iter_child_nodes(node))
-
-
-def _turned_on(called: ast.Call) -> bool:
-    """`set_grad_enabled(True)`, or by a value that only the run knows."""
-    if _name_of(called.func) != "set_grad_enabled":
-        return False
-    given = called.args[0] if called.args else None
-    return not (isinstance(given, ast.Constant) and given.value is False)
