@@ -13,6 +13,7 @@ from ..verdict.frameworks import LOOPS, framework_of, outermost
 from ..verdict.stack_samples import FrameShare, StackPhase, Stacks
 from ..verdict.thresholds.causes import COPY_FRAMES
 from .library_loop import LEARNS, package_of_loop
+from .net_calls import CALL_OF_NET, net_at, runs_net
 from .observations import StackCount
 
 MOST_PLACES: Final = 512
@@ -46,9 +47,10 @@ IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 PASSES_ON: Final = "tqdm.__iter__ (tqdm/std.py"
 """A generator that hands a loader's batches on."""
-CALL_OF_NET: Final = "_call_impl (torch/nn/modules/module.py"
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
 """A frame of a module's own."""
+OF_GRADIENTS: Final = re.compile(r"\.grad\b")
+"""In a line that updates parameters by hand, or sets their gradients to nothing."""
 
 PhaseOf = Callable[[StackCount], StackPhase]
 """The phase of a stack of the main thread."""
@@ -66,13 +68,14 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
     if phase_of is not None:
         trains = [stack for stack in main if phase_of(stack) != "starting"]
         library = package_of_loop((stack, phase_of(stack)) for stack in trains)
+    by_hand = not any(runs_net(stack.frames) for stack in trains)
     return Stacks(
         main_samples=_samples(trains),
-        main=_shares(trains, phase_of, library),
+        main=_shares(trains, phase_of, library, by_hand),
         worker_samples=samples,
         workers=_shares(busy),
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
-        main_unplaced=_unplaced(trains, phase_of, library),
+        main_unplaced=_unplaced(trains, phase_of, library, by_hand),
         starting=_samples(main) - _samples(trains),
         threads=_beside(kept, main),
         main_waits=_waiting(trains),
@@ -196,12 +199,6 @@ def ends_workers(frames: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=MOST_STACKS)
-def runs_net(frames: tuple[str, ...]) -> bool:
-    """Whether a stack is below a call of a module."""
-    return any(CALL_OF_NET in frame for frame in frames)
-
-
-@lru_cache(maxsize=MOST_STACKS)
 def takes_to_gpu(frames: tuple[str, ...]) -> bool:
     """Whether a batch is taken to the GPU in a stack, and not as a part of making it: by a
     function of a library's, or of a class that has a `to` of its own."""
@@ -219,15 +216,21 @@ def is_made_here(frames: tuple[str, ...]) -> bool:
     return any(where_in(frame).startswith(FETCHES) for frame in frames)
 
 
-def _unplaced(main: list[StackCount], phase_of: PhaseOf | None, library: str) -> float:
+def _unplaced(
+    main: list[StackCount], phase_of: PhaseOf | None, library: str, by_hand: bool
+) -> float:
     """As in `Stacks`. Of all stacks: those of a large net are at more places than are kept."""
     whole = _samples(main)
     if phase_of is None or not whole:
         return 1.0
-    unplaced = [one for one in main if _is_unplaced(one.frames, phase_of(one))]
+    unplaced = [
+        one
+        for one in main
+        if _is_unplaced(one.frames, phase_of(one), by_hand) and not OF_GRADIENTS.search(one.line)
+    ]
     if not unplaced:
         return 0.0
-    trains = _lines_that_train(main, phase_of, library)
+    trains = _lines_that_train(main, phase_of, library, by_hand)
     nets = _classes_of_nets(main, phase_of, library)
     apart = [
         one
@@ -270,12 +273,14 @@ LinesThatTrain = Mapping[tuple[str, str], tuple[int, int]]
 the update, and the last line of those."""
 
 
-def _lines_that_train(main: list[StackCount], phase_of: PhaseOf, library: str) -> LinesThatTrain:
+def _lines_that_train(
+    main: list[StackCount], phase_of: PhaseOf, library: str, by_hand: bool
+) -> LinesThatTrain:
     net: dict[tuple[str, str], set[int]] = {}
     update: dict[tuple[str, str], int] = {}
     for stack in main:
-        if runs_net(stack.frames):
-            below = next(i for i, one in enumerate(stack.frames) if CALL_OF_NET in one)
+        below = net_at(stack.frames, by_hand)
+        if below is not None:
             for function, line in _own_lines(stack.frames[:below], library):
                 net.setdefault(function, set()).add(line)
         elif phase_of(stack) in ("backward", "optimizer"):
@@ -309,8 +314,10 @@ def _own_lines(frames: tuple[str, ...], library: str) -> list[tuple[tuple[str, s
     return found
 
 
-def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
-    if phase not in ("other", "synchronisation", "forward") or runs_net(frames):
+def _is_unplaced(frames: tuple[str, ...], phase: StackPhase, by_hand: bool) -> bool:
+    if phase not in ("other", "synchronisation", "forward"):
+        return False
+    if net_at(frames, by_hand) is not None:
         return False
     if any(FORWARD.match(frame) for frame in frames):
         return False  # a module's, called without the module
@@ -327,7 +334,10 @@ def _own_functions(frames: tuple[str, ...], library: str) -> tuple[tuple[str, st
 
 
 def _shares(
-    stacks: list[StackCount], phase_of: PhaseOf | None = None, library: str = ""
+    stacks: list[StackCount],
+    phase_of: PhaseOf | None = None,
+    library: str = "",
+    by_hand: bool = False,
 ) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
@@ -338,6 +348,9 @@ def _shares(
         for name, _ in _own_functions(stack.frames, library)
     }
     for stack, phase in zip(stacks, phases, strict=True):
+        in_net = net_at(stack.frames, by_hand) is not None
+        if phase == "other" and in_net:
+            phase = "forward"  # a module's own lines are; `self.weight[ids]` calls nothing by name
         named, caller, has_line = _place(stack.frames, library)
         evaluation = ""
         if phase == "evaluation":
@@ -351,7 +364,7 @@ def _shares(
             stack.line if has_line else "",
             phase,
             ends_workers=ends_workers(stack.frames),
-            in_net=runs_net(stack.frames),
+            in_net=in_net,
             copies=takes_to_gpu(stack.frames),
             evaluation=evaluation,
             in_parts=stack.in_parts,

@@ -15,10 +15,11 @@ from typing import Final
 
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
-from .after_update import evaluates_after_update
+from .after_update import evaluates_after_update, follows_learning
 from .batch_parts import calls_with_part, in_parts, reads_part
+from .gradients_off import Block, block_of, turns_off, without_grad
 from .source_code import SourceLines
-from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of, scope_of
+from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, scope_of
 
 MOST_STACKS: Final = 1_024
 MOST_CHARACTERS: Final = 150_000
@@ -29,7 +30,6 @@ RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
 DECORATOR: Final = "torch/utils/_contextlib.py"
 """Its frame stands above a function that is decorated with one of these…"""
-WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,9 @@ class SourceStructure:
         if any(map(_is_validation, way)):
             self._evaluations.update(_evaluation(way))
         turns = self._turns(frames)
-        around = {_loop_around(way), *(place.scope for place in way)} - self._graded
-        return Structure("", turns, not around.isdisjoint(self._evaluations))
+        around = {_loop_around(way), *(place.scope for place in way), *map(_block_of, way)}
+        evaluates = not (around - self._graded).isdisjoint(self._evaluations)
+        return Structure("", turns, evaluates)
 
     def _turns(self, frames: Sequence[str]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -95,7 +96,7 @@ class SourceStructure:
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
         inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
-        evaluation = _evaluation(way)
+        evaluation = _evaluation(way or self._way_through_library(frames[:net]))
         self._evaluations.update(evaluation)
         if not evaluation:
             for place in way:
@@ -114,6 +115,13 @@ class SourceStructure:
                 break
             found.append(Place(frame, number, scope_of(tree, number)))
         return found
+
+    def _way_through_library(self, frames: Sequence[str]) -> list[Place]:
+        """The user's frames where a library calls the net that it was given, a solver of
+        differential equations, if gradients are off there: what it does itself is not read."""
+        last = max((at for at, one in enumerate(frames) if is_users(place_of(one)[0])), default=-1)
+        way = self._way_to(frames[: last + 1])
+        return way if way and _block_of(way[0]) is not None else []
 
     def _tree(self, path: str) -> ast.Module | None:
         if path not in self._files:
@@ -162,10 +170,12 @@ def _evaluation(way: Sequence[Place]) -> list[ast.AST]:
     functions: list[ast.AST] = []
     for place in way[at:] if at is not None else ():
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
-        if loop is not None:
-            return [] if learns(loop) else [loop, *functions]
-        if isinstance(place.scope, ast.Module) or learns(place.scope):
-            return []
+        if loop is not None and not learns(loop):
+            return [loop, *functions]
+        if loop is not None or isinstance(place.scope, ast.Module) or learns(place.scope):
+            block = _block_of(place)
+            around = place.scope if loop is None else loop
+            return [block, *functions] if block and follows_learning(around, block) else []
         functions.append(place.scope)
     return []
 
@@ -174,7 +184,7 @@ def _is_validation(place: Place) -> bool:
     """A function that is decorated without gradients and sets a net to `eval()`: nothing else
     does both."""
     scope = place.scope
-    if isinstance(scope, ast.Module) or not any(map(_without_grad, scope.decorator_list)):
+    if isinstance(scope, ast.Module) or not any(map(without_grad, scope.decorator_list)):
         return False
     called = (one.func for one in _own_nodes(scope) if isinstance(one, ast.Call))
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
@@ -194,14 +204,10 @@ def _loop_around(way: Sequence[Place]) -> ast.AST | None:
 
 def _off(place: Place) -> bool:
     """Gradients are off at the line, or a net was set to `eval()` last before it."""
-    if isinstance(place.scope, Function) and any(map(_without_grad, place.scope.decorator_list)):
+    if isinstance(place.scope, Function) and any(map(without_grad, place.scope.decorator_list)):
         return True
-    for one in place.around():
-        if isinstance(one, (ast.With, ast.AsyncWith)):
-            for item in one.items:
-                called = item.context_expr
-                if isinstance(called, ast.Call) and name_of(called.func) in WITHOUT_GRAD:
-                    return _without_grad(called)
+    if (block := block_of(place.around())) is not None:
+        return turns_off(block)
     modes = [
         (call.lineno, call.func.attr)
         for call in _own_nodes(place.scope)
@@ -213,11 +219,10 @@ def _off(place: Place) -> bool:
     return bool(modes) and max(modes)[1] == "eval"
 
 
-def _without_grad(context: ast.expr) -> bool:
-    """A context or a decorator, with or without its brackets, that turns gradients off."""
-    if not isinstance(context, ast.Call):
-        return name_of(context) in WITHOUT_GRAD
-    return name_of(context.func) in WITHOUT_GRAD and not _turned_on(context)
+def _block_of(place: Place) -> Block | None:
+    """The `with` around the line that turns gradients off."""
+    block = block_of(place.around())
+    return block if block is not None and turns_off(block) else None
 
 
 def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
@@ -228,11 +233,3 @@ def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
             left.extend(ast.iter_child_nodes(node))
-
-
-def _turned_on(called: ast.Call) -> bool:
-    """`set_grad_enabled(True)`, or by a value that only the run knows."""
-    if name_of(called.func) != "set_grad_enabled":
-        return False
-    given = called.args[0] if called.args else None
-    return not (isinstance(given, ast.Constant) and given.value is False)

@@ -31,6 +31,7 @@ from ..thresholds.causes import (
     FUSED_LEFT_UNKNOWN,
     GROUPED_BYTES,
     LARGE_TABLE_BYTES,
+    NEARLY_AS_MUCH,
     SPARSE_ROW_ON_GPU,
     SPARSE_SPARES,
     SPARSE_SPARES_LARGE,
@@ -127,13 +128,30 @@ def table_used(window: RunFacts) -> TableUsed | None:
 def _by_rows(window: RunFacts) -> TableUsed | None:
     """Where sparse gradients give back more than the fused form does: both in the middle of what
     was measured; where the rows used are not known, the table alone against the most. Not where
-    gradients are clipped: PyTorch (2.13) has no norm of sparse ones."""
+    gradients are clipped: PyTorch (2.13) has no norm of sparse ones.
+
+    SparseAdam leaves rows without a lookup as they are, which Adam moves on and AdamW decays: on a
+    CPU that other training must give clearly more than the one word that trains the same."""
     used = table_used(window)
     if used is None or any(map(clips, main_places(window))):
         return None
     known = used.lookups is not None
     spares = _spared_by_rows(window, used)[1] if known else used.spares
-    return used if spares > _spared_by_fusing(window, at_most=not known) else None
+    fused = _spared_by_fusing(window, at_most=not known)
+    settings = window.settings
+    lazily = settings is not None and settings.optimizer not in _TAKES_SPARSE
+    if known and lazily and not window.gpu_present:
+        share = _share_of_step(window)
+        if 1 - share * spares > NEARLY_AS_MUCH * (1 - share * fused):
+            return None
+    return used if spares > fused else None
+
+
+def _share_of_step(window: RunFacts) -> float:
+    """The optimizer's part of the time; all of it where no mark shows it."""
+    if not isinstance(window, StepWindow):
+        return 1.0
+    return sum(row.optimizer_ns for row in window.steps) / max(1, spent(window.steps).wall_ns)
 
 
 def _spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, float]:
