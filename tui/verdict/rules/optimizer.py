@@ -25,13 +25,13 @@ from ..scoring import cause, speedup_of
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds.causes import (
+    AS_MUCH,
     DENORMAL_NS,
     DENORMAL_NUMBERS,
     FUSED_LEFT_ON_CPU,
     FUSED_LEFT_UNKNOWN,
     GROUPED_BYTES,
     LARGE_TABLE_BYTES,
-    NEARLY_AS_MUCH,
     SPARSE_ROW_ON_GPU,
     SPARSE_SPARES,
     SPARSE_SPARES_LARGE,
@@ -131,7 +131,7 @@ def _by_rows(window: RunFacts) -> TableUsed | None:
     gradients are clipped: PyTorch (2.13) has no norm of sparse ones.
 
     SparseAdam leaves rows without a lookup as they are, which Adam moves on and AdamW decays: on a
-    CPU that other training must give clearly more than the one word that trains the same."""
+    CPU that other training must give more than the one word that trains the same."""
     used = table_used(window)
     if used is None or any(map(clips, main_places(window))):
         return None
@@ -142,7 +142,7 @@ def _by_rows(window: RunFacts) -> TableUsed | None:
     lazily = settings is not None and settings.optimizer not in _TAKES_SPARSE
     if known and lazily and not window.gpu_present:
         share = _share_of_step(window)
-        if 1 - share * spares > NEARLY_AS_MUCH * (1 - share * fused):
+        if 1 - share * spares > AS_MUCH * (1 - share * fused):
             return None
     return used if spares > fused else None
 

@@ -291,14 +291,13 @@ def test_lookups_that_are_not_known_leave_an_upper_bound() -> None:
 def test_a_table_of_most_parameters_is_made_sparse_before_the_rest_is_fused() -> None:
     """Generated runs 1428 and 1362: 84 % of the parameters in rows that a step does not use;
     sparse gradients gave 4.4x and 1.7x, and fused=True spares three quarters of its time."""
-    rows = even(60, data_ms=1, forward_ms=4, backward_ms=11, optimizer_ms=84)
-    part = replace(table(parameter_bytes=30_000_000), steps=window(rows).steps)
+    part = table(parameter_bytes=30_000_000)
     assert for_this_optimizer(part)[0].startswith("nn.Embedding(..., sparse=True)")
     less = table(parameter_bytes=45_000_000)
     assert for_this_optimizer(less)[0].startswith("AdamW(..., fused=True)")
 
 
-def test_a_table_gives_clearly_more_than_one_word_or_stays_dense() -> None:
+def test_a_table_that_gives_no_more_than_one_word_stays_dense() -> None:
     """A small BERT of the Hugging Face course: 70 % of the parameters in rows that a step does not
     use, the update 43 % of it. fused=True was second, gave 1.7x, and trains the same."""
     rows = even(60, data_ms=2, forward_ms=30, backward_ms=32, optimizer_ms=48)
