@@ -37,6 +37,7 @@ class Place:
 
 
 def scope_of(tree: ast.Module, line: int) -> Function | ast.Module:
+    """The innermost function that holds a line, or the whole script."""
     scope: Function | ast.Module = tree
     for one in enclosing(tree, line):
         if isinstance(one, Function):
@@ -53,6 +54,7 @@ def enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
 
 
 def holds(node: ast.AST, line: int) -> bool:
+    """The node's text goes over this line; a decorated function begins with its decorators."""
     first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
     if isinstance(node, Function) and node.decorator_list:
         first = min(one.lineno for one in node.decorator_list)

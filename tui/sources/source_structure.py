@@ -7,7 +7,7 @@ functions, as it lies on disk.
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -15,11 +15,11 @@ from typing import Final
 
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
-from .after_update import evaluates_after_update, follows_learning
+from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part
-from .gradients_off import Block, block_of, turns_off, without_grad
 from .source_code import SourceLines
-from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, scope_of
+from .source_evaluations import evaluation_of, is_off, is_validation, loop_around, off_block_of
+from .source_places import Place, scope_of
 
 MOST_STACKS: Final = 1_024
 MOST_CHARACTERS: Final = 150_000
@@ -60,6 +60,7 @@ class SourceStructure:
         self._graded: set[ast.AST | None] = set()
         """…and with its gradients on."""
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
+        self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
 
     def of(self, frames: Sequence[str]) -> Structure:
         """Of a stack of the main thread, outermost frame first."""
@@ -77,26 +78,26 @@ class SourceStructure:
         mine = groupby(frames, lambda frame: is_users(place_of(frame)[0]))
         first = next((list(group) for own, group in mine if own), [])
         way = self._way_to(first)
-        if any(map(_is_validation, way)):
-            self._evaluations.update(_evaluation(way))
-        turns = self._turns(frames)
-        around = {_loop_around(way), *(place.scope for place in way), *map(_block_of, way)}
+        if any(map(is_validation, way)):
+            self._evaluations.update(evaluation_of(way))
+        turns = self._of_tensors(tuple(frames))
+        around = {loop_around(way), *(place.scope for place in way), *map(off_block_of, way)}
         evaluates = not (around - self._graded).isdisjoint(self._evaluations)
         return Structure("", turns, evaluates)
 
-    def _turns(self, frames: Sequence[str]) -> str:
+    def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
         last = max((at for at, one in enumerate(frames) if is_users(place_of(one)[0])), default=-1)
         if runs_a_net(frames[last + 1 :]):
             return ""
         way = self._way_to(frames[: last + 1])
         # Averages of a net's parameters, and metrics, are no part of what is learned.
-        return "" if any(map(_off, way)) else in_parts(way, reads_part)
+        return "" if any(map(is_off, way)) else in_parts(way, reads_part)
 
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
         inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
-        evaluation = _evaluation(way or self._way_through_library(frames[:net]))
+        evaluation = evaluation_of(way or self._way_through_library(frames[:net]))
         self._evaluations.update(evaluation)
         if not evaluation:
             for place in way:
@@ -121,7 +122,7 @@ class SourceStructure:
         differential equations, if gradients are off there: what it does itself is not read."""
         last = max((at for at, one in enumerate(frames) if is_users(place_of(one)[0])), default=-1)
         way = self._way_to(frames[: last + 1])
-        return way if way and _block_of(way[0]) is not None else []
+        return way if way and off_block_of(way[0]) is not None else []
 
     def _tree(self, path: str) -> ast.Module | None:
         if path not in self._files:
@@ -155,81 +156,3 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _function(frame: str) -> str:
     return frame.partition(" (")[0].rpartition(".")[2]
-
-
-# A net that runs without learning.
-
-
-def _evaluation(way: Sequence[Place]) -> list[ast.AST]:
-    """The loop of an evaluation, and the functions that it calls there: without gradients or in
-    `eval()` mode, and it does not train. A net that is asked in every step of a training, as a
-    teacher or a target, is part of that step."""
-    at = next((index for index, place in enumerate(way) if _off(place)), None)
-    if any(isinstance(place.scope, Function) and learns(place.scope) for place in way[:at]):
-        return []  # the loop of a script over epochs calls it, beside an evaluation
-    functions: list[ast.AST] = []
-    for place in way[at:] if at is not None else ():
-        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
-        if loop is not None and not learns(loop):
-            return [loop, *functions]
-        if loop is not None or isinstance(place.scope, ast.Module) or learns(place.scope):
-            block = _block_of(place)
-            around = place.scope if loop is None else loop
-            return [block, *functions] if block and follows_learning(around, block) else []
-        functions.append(place.scope)
-    return []
-
-
-def _is_validation(place: Place) -> bool:
-    """A function that is decorated without gradients and sets a net to `eval()`: nothing else
-    does both."""
-    scope = place.scope
-    if isinstance(scope, ast.Module) or not any(map(without_grad, scope.decorator_list)):
-        return False
-    called = (one.func for one in _own_nodes(scope) if isinstance(one, ast.Call))
-    return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
-
-
-def _loop_around(way: Sequence[Place]) -> ast.AST | None:
-    """The innermost loop on the way that does not train, in which an evaluation's batches are
-    fetched, or an environment acts, though gradients are not off there."""
-    for place in way:
-        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
-        if loop is not None:
-            return None if learns(loop) else loop
-        if isinstance(place.scope, ast.Module) or learns(place.scope):
-            return None
-    return None
-
-
-def _off(place: Place) -> bool:
-    """Gradients are off at the line, or a net was set to `eval()` last before it."""
-    if isinstance(place.scope, Function) and any(map(without_grad, place.scope.decorator_list)):
-        return True
-    if (block := block_of(place.around())) is not None:
-        return turns_off(block)
-    modes = [
-        (call.lineno, call.func.attr)
-        for call in _own_nodes(place.scope)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("eval", "train")
-        and call.lineno < place.line
-    ]
-    return bool(modes) and max(modes)[1] == "eval"
-
-
-def _block_of(place: Place) -> Block | None:
-    """The `with` around the line that turns gradients off."""
-    block = block_of(place.around())
-    return block if block is not None and turns_off(block) else None
-
-
-def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
-    """Without what functions within it do when they are called."""
-    left: list[ast.AST] = list(ast.iter_child_nodes(scope))
-    while left:
-        node = left.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
-            left.extend(ast.iter_child_nodes(node))
