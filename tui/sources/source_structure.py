@@ -16,25 +16,18 @@ from typing import Final
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
+from .aside import statements_aside
+from .in_parts import in_parts
 from .source_code import SourceLines
+from .source_tree import FUNCTIONS, LOOPS, Function, Place, learns, name_of, scope_of
 
 MOST_STACKS: Final = 1_024
 MOST_CHARACTERS: Final = 150_000
 MOST_TREES: Final = 8
 """Of a file that is parsed, and files that are kept: one of 277,000 takes 0.35 s and 6 MB."""
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-Loop = ast.For | ast.AsyncFor | ast.While | Comprehension
-LOOPS: Final = (
-    *(ast.For, ast.AsyncFor, ast.While),
-    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
-)
 RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
-LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
-"""Names of calls that make the loop around them, or the function, one that trains."""
 DECORATOR: Final = "torch/utils/_contextlib.py"
 """Its frame stands above a function that is decorated with one of these…"""
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
@@ -65,6 +58,8 @@ class SourceStructure:
         """Loops and functions in which a net was seen to run without learning…"""
         self._graded: set[ast.AST | None] = set()
         """…and with its gradients on."""
+        self._aside: set[ast.AST] = set()
+        """Statements of a training's own loop that only look at its net."""
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
 
     def of(self, frames: Sequence[str]) -> Structure:
@@ -85,6 +80,8 @@ class SourceStructure:
         way = self._way_to(first)
         if any(map(_is_validation, way)):
             self._evaluations.update(_evaluation(way))
+        if any(not self._aside.isdisjoint(place.around()) for place in way):
+            return Structure(evaluates=True)
         if not self._evaluations:
             return UNKNOWN
         around = {_loop_around(way), *(place.scope for place in way)} - self._graded
@@ -99,16 +96,19 @@ class SourceStructure:
             for place in way:
                 self._graded |= {place.scope, *place.around()}
         again = any(evaluates_after_update(place.region(), place.line) for place in way)
-        return Structure(_in_parts(inner) or _in_parts(way), bool(evaluation) or again)
+        aside = statements_aside(self._way_to(_without_library(frames[:net])), _turns_off)
+        self._aside.update(aside)
+        evaluates = bool(evaluation) or again or bool(aside)
+        return Structure(in_parts(inner) or in_parts(way), evaluates)
 
-    def _way_to(self, frames: Sequence[str]) -> "list[_Place]":
+    def _way_to(self, frames: Sequence[str]) -> list[Place]:
         """The user's own frames that end such a stack, without a library's between them."""
-        found: list[_Place] = []
+        found: list[Place] = []
         for frame in reversed(frames):
             path, number = place_of(frame)
             if not number or not is_users(path) or (tree := self._tree(path)) is None:
                 break
-            found.append(_Place(frame, number, _scope(tree, number)))
+            found.append(Place(frame, number, scope_of(tree, number)))
         return found
 
     def _tree(self, path: str) -> ast.Module | None:
@@ -116,6 +116,7 @@ class SourceStructure:
             if sum(tree is not None for tree in self._files.values()) >= MOST_TREES:
                 self._files.clear()
                 self._evaluations.clear()
+                self._aside.clear()
                 self._graded.clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
         return self._files[path]
@@ -130,6 +131,12 @@ def _net_in(frames: Sequence[str]) -> int | None:
     return next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
 
 
+def _without_library(frames: Sequence[str]) -> Sequence[str]:
+    """Up to the innermost frame of the user's own: a solver may call the net."""
+    mine = [at for at, one in enumerate(frames) if is_users(place_of(one)[0])]
+    return frames[: mine[-1] + 1] if mine else ()
+
+
 def _parsed(text: str) -> ast.Module | None:
     if not 0 < len(text) <= MOST_CHARACTERS:
         return None
@@ -141,177 +148,45 @@ def _parsed(text: str) -> ast.Module | None:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A frame of the user's, innermost first in a way."""
-
-    frame: str
-    line: int
-    scope: Function | ast.Module
-    """The function that holds the line, or the whole script."""
-
-    def around(self) -> list[ast.AST]:
-        """What encloses the line within the function, innermost first."""
-        return [one for one in reversed(list(_enclosing(self.scope, self.line)))]
-
-    def region(self) -> ast.AST:
-        """The innermost loop around it, or the whole function."""
-        return next((one for one in self.around() if isinstance(one, LOOPS)), self.scope)
-
-
 def _function(frame: str) -> str:
     return frame.partition(" (")[0].rpartition(".")[2]
 
 
-def _scope(tree: ast.Module, line: int) -> Function | ast.Module:
-    scope: Function | ast.Module = tree
-    for one in _enclosing(tree, line):
-        if isinstance(one, Function):
-            scope = one
-    return scope
-
-
-def _enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
-    """The nodes below `node` that hold a line, outermost first."""
-    for child in ast.iter_child_nodes(node):
-        if _holds(child, line):
-            yield child
-            yield from _enclosing(child, line)
-
-
-def _holds(node: ast.AST, line: int) -> bool:
-    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
-    if isinstance(node, Function) and node.decorator_list:
-        first = min(one.lineno for one in node.decorator_list)
-    if first is None or last is None:
-        # A comprehension's `for` has no lines of its own.
-        return any(_holds(child, line) for child in ast.iter_child_nodes(node))
-    return int(first) <= line <= int(last)
-
-
-def _learns(node: ast.AST) -> bool:
-    """It holds a call that trains; what functions within it do is their own."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call):
-            name = _name_of(one.func)
-            # `env.step(action)` acts, `optimizer.step()` learns.
-            if name in LEARNS or (name == "step" and not one.args):
-                return True
-    return False
-
-
-def _name_of(called: ast.expr) -> str:
-    if isinstance(called, ast.Attribute):
-        return called.attr
-    return called.id if isinstance(called, ast.Name) else ""
-
-
-# A loop over the parts of a batch.
-
-
-def _in_parts(way: "Sequence[_Place]") -> str:
-    """The innermost frame with such a loop; "" once a frame on the way there trains."""
-    for place in way:
-        for loop in place.around():
-            if isinstance(loop, LOOPS) and not _learns(loop) and _one_by_one(loop, place.line):
-                function, _, where = place.frame.partition(" (")
-                return f"{function.partition('.<locals>')[0]} ({where}"
-        if isinstance(place.scope, ast.Module) or _learns(place.scope):
-            return ""
-    return ""
-
-
-def _one_by_one(loop: ast.AST, line: int) -> bool:
-    """Something is called there that does not change from turn to turn, with what does, and with
-    nothing that an earlier turn has made: the turns could be one call."""
-    if isinstance(loop, Comprehension):
-        parts = {name for one in loop.generators for name in _bound(one.target)}
-        body: Sequence[ast.AST] = [loop]
-        carried: set[str] = set()
-    elif isinstance(loop, (ast.For, ast.AsyncFor)):
-        if not any(_holds(one, line) for one in loop.body):
-            return False
-        parts, body = _bound(loop.target), loop.body
-        carried = _carried(body, parts)
-        parts = _following(body, parts)
-    else:
-        return False
-    for each in body:
-        for one in ast.walk(each):
-            if isinstance(one, ast.Call) and _holds(one, line):
-                given = set[str]().union(*map(_read, (*one.args, *one.keywords)))
-                if given & parts and not _read(one.func) & parts and not given & carried:
-                    return True
-    return False
-
-
-def _bound(target: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
-
-
-def _read(node: ast.AST) -> set[str]:
-    return {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
-
-
-def _assigned(body: Sequence[ast.AST]) -> list[tuple[set[str], set[str]]]:
-    """Of each assignment, in order: what it binds, and from what."""
-    found = []
-    for each in body:
-        for one in ast.walk(each):
-            if isinstance(one, ast.Assign):
-                found.append((set[str]().union(*map(_bound, one.targets)), _read(one.value)))
-            elif isinstance(one, ast.AnnAssign) and one.value is not None:
-                found.append((_bound(one.target), _read(one.value)))
-    return found
-
-
-def _following(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
-    """What is made from a part is a part."""
-    known = set(parts)
-    for bound, read in _assigned(body):
-        if read & known:
-            known |= bound
-    return known
-
-
-def _carried(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
-    """Names that a turn reads before it has bound them, and binds for the next; `parts` are bound
-    as it begins. What sums up, as `loss += …`, is read by nobody."""
-    fresh = set(parts)
-    carried: set[str] = set()
-    every = set[str]().union(*(bound for bound, _ in _assigned(body)))
-    for bound, read in _assigned(body):
-        carried |= (read & every) - fresh
-        fresh |= bound
-    return carried
-
-
-# A net that runs without learning.
-
-
-def _evaluation(way: "Sequence[_Place]") -> list[ast.AST]:
+def _evaluation(way: Sequence[Place]) -> list[ast.AST]:
     """The loop of an evaluation, and the functions that it calls there: without gradients or in
     `eval()` mode, and it does not train. A net that is asked in every step of a training, as a
     teacher or a target, is part of that step."""
     at = next((index for index, place in enumerate(way) if _off(place)), None)
-    if any(isinstance(place.scope, Function) and _learns(place.scope) for place in way[:at]):
+    if any(isinstance(place.scope, Function) and learns(place.scope) for place in way[:at]):
         return []  # the loop of a script over epochs calls it, beside an evaluation
     functions: list[ast.AST] = []
     for place in way[at:] if at is not None else ():
-        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
+        loop = _calm_loop(place)
         if loop is not None:
-            return [] if _learns(loop) else [loop, *functions]
-        if isinstance(place.scope, ast.Module) or _learns(place.scope):
+            return [] if learns(loop) else [loop, *functions]
+        if isinstance(place.scope, ast.Module) or learns(place.scope):
             return []
         functions.append(place.scope)
     return []
 
 
-def _is_validation(place: _Place) -> bool:
+def _calm_loop(place: Place) -> ast.AST | None:
+    """The innermost loop that takes no gradients; else the outermost. An attack walks along the
+    gradients of a net in `eval()` mode, for whatever is around its loop: TRADES for a training."""
+    loops = [one for one in place.around() if isinstance(one, LOOPS)]
+    calm = [one for one in loops if not _takes_gradients(one)]
+    return calm[0] if calm else loops[-1] if len(loops) > 1 else None
+
+
+def _takes_gradients(loop: ast.AST) -> bool:
+    return any(isinstance(one, ast.Call) and name_of(one.func) == "grad" for one in ast.walk(loop))
+
+
+def _turns_off(context: ast.AST) -> bool:
+    return isinstance(context, ast.Call) and _without_grad(context)
+
+
+def _is_validation(place: Place) -> bool:
     """A function that is decorated without gradients and sets a net to `eval()`: nothing else
     does both."""
     scope = place.scope
@@ -321,19 +196,19 @@ def _is_validation(place: _Place) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
-def _loop_around(way: "Sequence[_Place]") -> ast.AST | None:
+def _loop_around(way: Sequence[Place]) -> ast.AST | None:
     """The innermost loop on the way that does not train, in which an evaluation's batches are
     fetched, or an environment acts, though gradients are not off there."""
     for place in way:
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
         if loop is not None:
-            return None if _learns(loop) else loop
-        if isinstance(place.scope, ast.Module) or _learns(place.scope):
+            return None if learns(loop) else loop
+        if isinstance(place.scope, ast.Module) or learns(place.scope):
             return None
     return None
 
 
-def _off(place: _Place) -> bool:
+def _off(place: Place) -> bool:
     """Gradients are off at the line, or a net was set to `eval()` last before it."""
     if isinstance(place.scope, Function) and any(map(_without_grad, place.scope.decorator_list)):
         return True
@@ -341,7 +216,7 @@ def _off(place: _Place) -> bool:
         if isinstance(one, (ast.With, ast.AsyncWith)):
             for item in one.items:
                 called = item.context_expr
-                if isinstance(called, ast.Call) and _name_of(called.func) in WITHOUT_GRAD:
+                if isinstance(called, ast.Call) and name_of(called.func) in WITHOUT_GRAD:
                     return _without_grad(called)
     modes = [
         (call.lineno, call.func.attr)
@@ -357,8 +232,8 @@ def _off(place: _Place) -> bool:
 def _without_grad(context: ast.expr) -> bool:
     """A context or a decorator, with or without its brackets, that turns gradients off."""
     if not isinstance(context, ast.Call):
-        return _name_of(context) in WITHOUT_GRAD
-    return _name_of(context.func) in WITHOUT_GRAD and not _turned_on(context)
+        return name_of(context) in WITHOUT_GRAD
+    return name_of(context.func) in WITHOUT_GRAD and not _turned_on(context)
 
 
 def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
@@ -373,7 +248,7 @@ def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
 
 def _turned_on(called: ast.Call) -> bool:
     """`set_grad_enabled(True)`, or by a value that only the run knows."""
-    if _name_of(called.func) != "set_grad_enabled":
+    if name_of(called.func) != "set_grad_enabled":
         return False
     given = called.args[0] if called.args else None
     return not (isinstance(given, ast.Constant) and given.value is False)

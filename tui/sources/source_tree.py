@@ -1,0 +1,77 @@
+"""Places in the text of the user's own functions: what encloses a line, and whether that trains."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+LOOPS: Final = (
+    *(ast.For, ast.AsyncFor, ast.While),
+    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
+)
+LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
+"""Names of calls that make the loop around them, or the function, one that trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A frame of the user's, innermost first in a way."""
+
+    frame: str
+    line: int
+    scope: Function | ast.Module
+    """The function that holds the line, or the whole script."""
+
+    def around(self) -> list[ast.AST]:
+        """What encloses the line within the function, innermost first."""
+        return [one for one in reversed(list(enclosing(self.scope, self.line)))]
+
+    def region(self) -> ast.AST:
+        """The innermost loop around it, or the whole function."""
+        return next((one for one in self.around() if isinstance(one, LOOPS)), self.scope)
+
+
+def scope_of(tree: ast.Module, line: int) -> Function | ast.Module:
+    scope: Function | ast.Module = tree
+    for one in enclosing(tree, line):
+        if isinstance(one, Function):
+            scope = one
+    return scope
+
+
+def enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
+    """The nodes below `node` that hold a line, outermost first."""
+    for child in ast.iter_child_nodes(node):
+        if holds(child, line):
+            yield child
+            yield from enclosing(child, line)
+
+
+def holds(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    if isinstance(node, Function) and node.decorator_list:
+        first = min(one.lineno for one in node.decorator_list)
+    if first is None or last is None:
+        # A comprehension's `for` has no lines of its own.
+        return any(holds(child, line) for child in ast.iter_child_nodes(node))
+    return int(first) <= line <= int(last)
+
+
+def learns(node: ast.AST) -> bool:
+    """It holds a call that trains; what functions within it do is their own."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            name = name_of(one.func)
+            # `env.step(action)` acts, `optimizer.step()` learns.
+            if name in LEARNS or (name == "step" and not one.args):
+                return True
+    return False
+
+
+def name_of(called: ast.expr) -> str:
+    if isinstance(called, ast.Attribute):
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else ""
