@@ -6,11 +6,12 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from .source_tree import LOOPS, Place, holds, learns
+from .source_tree import LOOPS, Place, holds, learns, name_of
 
 Says = Callable[[ast.AST], bool]
 LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 """What such a block decides about the training."""
+UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
 TURNS: Final = 2
 """What the next turn makes of it may be read in the one after that."""
 
@@ -39,8 +40,10 @@ def _in_loop(loop: ast.AST, line: int, without_grad: Says) -> Sequence[ast.stmt]
     if at is None or not trains:
         return ()
     block = _without(loop.body[at], line, without_grad)
-    if not block and max(trains) < at:
+    if not block and any(_updates(loop.body[one]) for one in trains) and max(trains) < at:
         block = loop.body[max(trains) + 1 :]
+        if any(map(_hands_on, block)):
+            return ()
     if not block or any(learns(one) or _leaves(one) for one in block):
         return ()
     made = set[str]().union(*map(_made, block))
@@ -56,6 +59,19 @@ def _without(statement: ast.stmt, line: int, without_grad: Says) -> Sequence[ast
         if any(without_grad(item.context_expr) for item in one.items):
             return one.body
     return ()
+
+
+def _updates(statement: ast.stmt) -> bool:
+    """A backward or an update, where `zero_grad()` alone may only begin a step."""
+    calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
+    return any(name_of(one) in UPDATES for one in calls)
+
+
+def _hands_on(statement: ast.stmt) -> bool:
+    """It calls a function for nothing that it returns: `update(loss)` may train."""
+    calls = (one.value for one in ast.walk(statement) if isinstance(one, ast.Expr))
+    named = (one.func for one in calls if isinstance(one, ast.Call))
+    return any(isinstance(one, ast.Name) and one.id not in dir(builtins) for one in named)
 
 
 def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made: set[str]) -> bool:

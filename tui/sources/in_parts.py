@@ -1,9 +1,15 @@
 """A loop in the user's source that calls the net for one part of a batch after the other."""
 
 import ast
+import builtins
 from collections.abc import Sequence
+from typing import Final
 
-from .source_tree import LOOPS, Comprehension, Place, holds, learns
+from .source_tree import LOOPS, Comprehension, Place, holds, learns, name_of
+
+NO_NETS: Final = frozenset((*dir(builtins), *dir(dict), *dir(list)))
+"""What is called so in a list beside the net's call, `net(x, [int(one) for one in nodes])`, is not
+the net."""
 
 
 def in_parts(way: Sequence[Place]) -> str:
@@ -35,7 +41,7 @@ def _one_by_one(loop: ast.AST, line: int) -> bool:
         return False
     for each in body:
         for one in ast.walk(each):
-            if isinstance(one, ast.Call) and holds(one, line):
+            if isinstance(one, ast.Call) and holds(one, line) and name_of(one.func) not in NO_NETS:
                 given = set[str]().union(*map(_read, (*one.args, *one.keywords)))
                 if given & parts and not _read(one.func) & parts and not given & carried:
                     return True

@@ -82,6 +82,20 @@ for real in loader:
     loss_g.backward()
     optimizer.step()
 """
+UPDATE_ELSEWHERE = """
+for x in loader:
+    optimizer.zero_grad()
+    loss = net(x)  # ASKED
+    update(loss, optimizer)
+"""
+SECOND_UPDATE_ELSEWHERE = """
+for x in loader:
+    loss = net(x)
+    loss.backward()
+    optimizer.step()
+    other = critic(x)  # ASKED
+    learn_from(other)
+"""
 STATISTICS = """
 for x in loader:
     loss = net(x)
@@ -109,6 +123,8 @@ def evaluates(folder: Path, text: str, *inner: str) -> bool:
         (REPLAY, False),
         (KL_STOPS, False),
         (GENERATOR_NEXT, False),
+        (UPDATE_ELSEWHERE, False),
+        (SECOND_UPDATE_ELSEWHERE, False),
         (STATISTICS, False),
     ],
 )
