@@ -20,15 +20,6 @@ def evaluates_after_update(region: ast.AST, line: int) -> bool:
     return any(_is_updated(net, calls, trains) for one in asked for net in _nets_of(one))
 
 
-def follows_learning(region: ast.AST, block: ast.AST) -> bool:
-    """By the source of the loop, or of the function: gradients are off in the block, and its turn
-    learns before it and no more after it. What a net says there is trained on by nothing in that
-    turn: a teacher's or a target's answer, or a rollout's, comes before the backward of its loss.
-    (torchdiffeq's demo: 1.9x without it.)"""
-    backwards = [one.lineno for one in _own_calls(region) if _calls_backward(one)]
-    return bool(backwards) and max(backwards) < getattr(block, "lineno", 0)
-
-
 def _is_updated(net: str, calls: list[ast.Call], trains: list[int]) -> bool:
     learned_on = any(net in _nets_of(one) and one.lineno <= min(trains) for one in calls)
     modes = [
@@ -54,11 +45,7 @@ def _trains(call: ast.Call) -> bool:
     """`env.step(action)` acts, `optimizer.step()` learns."""
     if not isinstance(call.func, ast.Attribute):
         return False
-    return _calls_backward(call) or (call.func.attr == "step" and not call.args)
-
-
-def _calls_backward(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in BACKWARD
+    return call.func.attr in BACKWARD or (call.func.attr == "step" and not call.args)
 
 
 def _own_calls(region: ast.AST) -> Iterator[ast.Call]:

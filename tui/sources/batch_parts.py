@@ -1,12 +1,16 @@
 """A loop over the parts of a batch that could be one call: by the text of the user's functions."""
 
 import ast
+import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from .source_places import Comprehension, Place, enclosing, holds, learns, name_of
 
+NO_NETS: Final = frozenset((*dir(builtins), *dir(dict), *dir(list)))
+"""What is called so in a list beside the net's call, `net(x, [int(one) for one in nodes])`, is not
+the net."""
 OF_A_NET: Final = frozenset(
     (
         *("parameters", "named_parameters", "buffers", "named_buffers", "state_dict"),
@@ -54,7 +58,7 @@ def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
     nothing that an earlier turn has made: the turns could be one call."""
     body = loop.body if isinstance(loop, (ast.For, ast.AsyncFor)) else [loop]
     for one in (one for each in body for one in ast.walk(each)):
-        if isinstance(one, ast.Call) and holds(one, line):
+        if isinstance(one, ast.Call) and holds(one, line) and name_of(one.func) not in NO_NETS:
             given = set[str]().union(*map(_read, (*one.args, *one.keywords)))
             fixed = not _read(one.func) & parts.names
             if fixed and given & parts.names and not given & parts.carried:

@@ -2,14 +2,12 @@
 gradients, or in `eval()` mode, and in no step of a training."""
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .after_update import follows_learning
 from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
 
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
-Block = ast.With | ast.AsyncWith
 
 
 def evaluation_of(way: Sequence[Place]) -> list[ast.AST]:
@@ -21,15 +19,30 @@ def evaluation_of(way: Sequence[Place]) -> list[ast.AST]:
         return []  # the loop of a script over epochs calls it, beside an evaluation
     functions: list[ast.AST] = []
     for place in way[at:] if at is not None else ():
-        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
-        if loop is not None and not learns(loop):
-            return [loop, *functions]
-        if loop is not None or isinstance(place.scope, ast.Module) or learns(place.scope):
-            block = off_block_of(place)
-            around = place.scope if loop is None else loop
-            return [block, *functions] if block and follows_learning(around, block) else []
+        loop = _calm_loop(place)
+        if loop is not None:
+            return [] if learns(loop) else [loop, *functions]
+        if isinstance(place.scope, ast.Module) or learns(place.scope):
+            return []
         functions.append(place.scope)
     return []
+
+
+def _calm_loop(place: Place) -> ast.AST | None:
+    """The innermost loop that takes no gradients; else the outermost. An attack walks along the
+    gradients of a net in `eval()` mode, for whatever is around its loop: TRADES for a training."""
+    loops = [one for one in place.around() if isinstance(one, LOOPS)]
+    calm = [one for one in loops if not _takes_gradients(one)]
+    return calm[0] if calm else loops[-1] if len(loops) > 1 else None
+
+
+def _takes_gradients(loop: ast.AST) -> bool:
+    return any(isinstance(one, ast.Call) and name_of(one.func) == "grad" for one in ast.walk(loop))
+
+
+def turns_gradients_off(context: ast.AST) -> bool:
+    """The context of a `with` does, as `torch.no_grad()`."""
+    return isinstance(context, ast.Call) and _without_grad(context)
 
 
 def is_validation(place: Place) -> bool:
@@ -58,8 +71,12 @@ def is_off(place: Place) -> bool:
     """Gradients are off at the line, or a net was set to `eval()` last before it."""
     if isinstance(place.scope, Function) and any(map(_without_grad, place.scope.decorator_list)):
         return True
-    if (block := _switching_block(place.around())) is not None:
-        return _turns_off(block)
+    for one in place.around():
+        if isinstance(one, (ast.With, ast.AsyncWith)):
+            for item in one.items:
+                called = item.context_expr
+                if isinstance(called, ast.Call) and name_of(called.func) in WITHOUT_GRAD:
+                    return _without_grad(called)
     modes = [
         (call.lineno, call.func.attr)
         for call in _own_nodes(place.scope)
@@ -69,12 +86,6 @@ def is_off(place: Place) -> bool:
         and call.lineno < place.line
     ]
     return bool(modes) and max(modes)[1] == "eval"
-
-
-def off_block_of(place: Place) -> Block | None:
-    """The `with` around the line that turns gradients off."""
-    block = _switching_block(place.around())
-    return block if block is not None and _turns_off(block) else None
 
 
 def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
@@ -87,32 +98,11 @@ def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
             left.extend(ast.iter_child_nodes(node))
 
 
-def _switching_block(around: Iterable[ast.AST]) -> Block | None:
-    """The innermost `with` that turns gradients off, or on, among the nodes around a line, which
-    come innermost first."""
-    for one in around:
-        if isinstance(one, Block) and _switches(one):
-            return one
-    return None
-
-
-def _turns_off(block: Block) -> bool:
-    """Such a `with` turns them off."""
-    return _without_grad(_switches(block)[0])
-
-
 def _without_grad(context: ast.expr) -> bool:
     """A context or a decorator, with or without its brackets, that turns gradients off."""
     if not isinstance(context, ast.Call):
         return name_of(context) in WITHOUT_GRAD
     return name_of(context.func) in WITHOUT_GRAD and not _turned_on(context)
-
-
-def _switches(block: Block) -> list[ast.Call]:
-    contexts = (item.context_expr for item in block.items)
-    return [
-        one for one in contexts if isinstance(one, ast.Call) and name_of(one.func) in WITHOUT_GRAD
-    ]
 
 
 def _turned_on(called: ast.Call) -> bool:

@@ -16,9 +16,16 @@ from typing import Final
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
+from .aside import statements_aside
 from .batch_parts import calls_with_part, in_parts, reads_part
 from .source_code import SourceLines
-from .source_evaluations import evaluation_of, is_off, is_validation, loop_around, off_block_of
+from .source_evaluations import (
+    evaluation_of,
+    is_off,
+    is_validation,
+    loop_around,
+    turns_gradients_off,
+)
 from .source_places import Place, scope_of
 
 MOST_STACKS: Final = 1_024
@@ -59,6 +66,8 @@ class SourceStructure:
         """Loops and functions in which a net was seen to run without learning…"""
         self._graded: set[ast.AST | None] = set()
         """…and with its gradients on."""
+        self._aside: set[ast.AST] = set()
+        """Statements of a training's own loop that only look at its net."""
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
         self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
 
@@ -81,31 +90,33 @@ class SourceStructure:
         if any(map(is_validation, way)):
             self._evaluations.update(evaluation_of(way))
         turns = self._of_tensors(tuple(frames))
-        around = {loop_around(way), *(place.scope for place in way), *map(off_block_of, way)}
-        evaluates = not (around - self._graded).isdisjoint(self._evaluations)
-        return Structure("", turns, evaluates)
+        around = {loop_around(way), *(place.scope for place in way)} - self._graded
+        aside = any(not self._aside.isdisjoint(place.around()) for place in way)
+        return Structure("", turns, aside or not around.isdisjoint(self._evaluations))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
-        last = max((at for at, one in enumerate(frames) if is_users(place_of(one)[0])), default=-1)
-        if runs_a_net(frames[last + 1 :]):
+        mine = _without_library(frames)
+        if runs_a_net(frames[len(mine) :]):
             return ""
-        way = self._way_to(frames[: last + 1])
+        way = self._way_to(mine)
         # Averages of a net's parameters, and metrics, are no part of what is learned.
         return "" if any(map(is_off, way)) else in_parts(way, reads_part)
 
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
         inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
-        evaluation = evaluation_of(way or self._way_through_library(frames[:net]))
+        evaluation = evaluation_of(way)
         self._evaluations.update(evaluation)
         if not evaluation:
             for place in way:
                 self._graded |= {place.scope, *place.around()}
         again = any(evaluates_after_update(place.region(), place.line) for place in way)
+        aside = statements_aside(self._way_to(_without_library(frames[:net])), turns_gradients_off)
+        self._aside.update(aside)
         parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part)
         turns = "" if parts or evaluation else self._turns(frames)
-        return Structure(parts, turns, bool(evaluation) or again)
+        return Structure(parts, turns, bool(evaluation) or again or bool(aside))
 
     def _way_to(self, frames: Sequence[str]) -> list[Place]:
         """The user's own frames that end such a stack, without a library's between them."""
@@ -117,19 +128,13 @@ class SourceStructure:
             found.append(Place(frame, number, scope_of(tree, number)))
         return found
 
-    def _way_through_library(self, frames: Sequence[str]) -> list[Place]:
-        """The user's frames where a library calls the net that it was given, a solver of
-        differential equations, if gradients are off there: what it does itself is not read."""
-        last = max((at for at, one in enumerate(frames) if is_users(place_of(one)[0])), default=-1)
-        way = self._way_to(frames[: last + 1])
-        return way if way and off_block_of(way[0]) is not None else []
-
     def _tree(self, path: str) -> ast.Module | None:
         if path not in self._files:
             if sum(tree is not None for tree in self._files.values()) >= MOST_TREES:
                 self._files.clear()
                 self._evaluations.clear()
                 self._graded.clear()
+                self._aside.clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
         return self._files[path]
 
@@ -141,6 +146,12 @@ def runs_a_net(frames: Sequence[str]) -> bool:
 
 def _net_in(frames: Sequence[str]) -> int | None:
     return next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
+
+
+def _without_library(frames: Sequence[str]) -> Sequence[str]:
+    """Up to the innermost frame of the user's own: a solver may call the net."""
+    mine = [at for at, one in enumerate(frames) if is_users(place_of(one)[0])]
+    return frames[: mine[-1] + 1] if mine else ()
 
 
 def _parsed(text: str) -> ast.Module | None:

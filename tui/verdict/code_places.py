@@ -20,7 +20,7 @@ SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
 ROLLOUT: Final = re.compile(
-    r"rollout|generate|collect|trajector|episode|self_play|(select|choose)_action"
+    r"rollout|generate|collect|trajector|episode|self_?play|(select|choose|get)_action"
 )
 """In the name of a function that acts in an environment, or generates what is trained on."""
 FOR_CALL: Final = re.compile(limits.FOR_LINES)

@@ -109,6 +109,13 @@ def test_a_net_that_is_called_for_parts_of_a_batch(
     assert structure(tmp_path, text, *functions).in_parts == frame
 
 
+def test_a_list_beside_the_call_of_the_net_is_no_loop_around_it(tmp_path: Path) -> None:
+    """A GraphSAGE that looks its neighbours up in the line of its call was to call its net once."""
+    for listed in ("int(one)", "neighbours.get(one)"):
+        text = f"net(nodes, [{listed} for one in nodes])  # 1\n"
+        assert not structure(tmp_path, text, "main").in_parts
+
+
 def test_before_3_12_a_comprehension_has_a_frame_of_its_own(tmp_path: Path) -> None:
     text = PIECES.replace("  # 2", "  # 2 # 3").replace("# 2 # 3", "# 3")
     lines = text.replace("    def forward(self, inputs):", "    def forward(self, inputs):  # 2")

@@ -309,6 +309,8 @@ def test_rollouts_are_evaluation_with_their_environment() -> None:
         ("generate", "other"),
         ("select_action", "evaluation"),
         ("get_action", "other"),
+        ("start_self_play", "evaluation"),
+        ("collect_selfplay_data", "evaluation"),
     ):
         assert phase(f"{name} (ppo.py:5)", net) == "evaluation"
         assert phase(f"{name} (ppo.py:5)", step) == without_net
@@ -320,6 +322,10 @@ def test_a_net_that_by_its_source_learns_nothing_is_evaluated() -> None:
     assert phase("main (a.py:9)", net) == "forward"
     learns = "_engine_run_backward (torch/autograd/graph.py:869)"
     assert phase("main (a.py:9)", learns, evaluates=True) == "backward"
+    # A force, or a field, is a gradient that nothing learns from.
+    handed_out = ("grad (torch/autograd/__init__.py:594)", learns)
+    assert phase("main (a.py:9)", *handed_out, evaluates=True) == "evaluation"
+    assert phase("main (a.py:9)", *handed_out) == "backward"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
     """
     phase: StackPhase = "other"
     evaluates, may_evaluate = unlearning, False
-    serial = without_grad = False
+    serial = without_grad = takes_gradients = False
     function, file, own = "", "", False
     for frame in frames:
         function, file = parts_of(frame)
@@ -162,6 +162,7 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
             phase = found
         elif phase in _BEFORE_NET and not serial and is_copy(frame):
             phase = "forward"
+        takes_gradients = takes_gradients or (file, function) == table.GRADIENTS
         runs_net = phase == "data" or function in table.RUNS_A_NET
         evaluates = evaluates or (may_evaluate and runs_net)
         serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
@@ -169,7 +170,7 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
         phase = _by_line(line)
     elif phase == "other" and (file, function) in SYNC_LOOPS:
         phase = "synchronisation"
-    if phase in ("backward", "optimizer"):
+    if phase == "optimizer" or (phase == "backward" and not (unlearning and takes_gradients)):
         evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")
 

@@ -179,7 +179,8 @@ EVALUATION_NAMES: Final = (
     r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
     r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)|"
     r"estimate_(\w+_)?loss(es)?|(\w+_)?rollouts?|(select|choose)_actions?|"
-    r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?))"
+    r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?)|"
+    r"(\w+_)?self_?play(_\w+)?)"
 )
 """A user's own functions that evaluate, or act in an environment, by their names:
 `train_and_evaluate` does more…"""
@@ -189,6 +190,8 @@ EVALUATION_NAMES_OF_A_NET: Final = (
 )
 """…or where they run a net or fetch batches: a metric of scores that lie there is none."""
 RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))
+GRADIENTS: Final = ("torch/autograd/__init__.py", "grad")
+"""Hands out gradients and leaves none at the parameters: a force, a field, an attack."""
 CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snapshot|model|state)\w*"
 DATA_NAMES: Final = r"(get|next|load|fetch|sample|read)_(batch|batches|data)"
 """Loops that have no DataLoader."""

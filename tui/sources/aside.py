@@ -1,0 +1,142 @@
+"""What a training asks a net on the side, within its own loop, for a result that nothing trained on
+reads: a test in each step, a sample drawn every hundred. No function and no mode tells of it."""
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from .source_places import LOOPS, Place, holds, learns, name_of
+
+Says = Callable[[ast.AST], bool]
+LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+"""What such a block decides about the training."""
+UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
+TURNS: Final = 2
+"""What the next turn makes of it may be read in the one after that."""
+
+
+def statements_aside(way: Sequence[Place], without_grad: Says) -> Sequence[ast.stmt]:
+    """What the innermost loop that trains only looks at, of the user's own frames on the way to a
+    net, innermost first."""
+    for place in way:
+        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
+        if loop is not None:
+            return _in_loop(loop, place.line, without_grad) if learns(loop) else ()
+        if isinstance(place.scope, ast.Module) or learns(place.scope):
+            return ()
+    return ()
+
+
+def _in_loop(loop: ast.AST, line: int, without_grad: Says) -> Sequence[ast.stmt]:
+    """The statements around `line` that only look: within a `with` that turns gradients off, or
+    behind the last statement of the turn that trains. Nothing that they make is read where this
+    turn or a later one trains; () where it may be. A teacher's output is read by the loss, an
+    action by the loss on what the environment answers."""
+    if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
+        return ()
+    at = next((index for index, one in enumerate(loop.body) if holds(one, line)), None)
+    trains = [index for index, one in enumerate(loop.body) if learns(one)]
+    if at is None or not trains:
+        return ()
+    block = _without(loop.body[at], line, without_grad)
+    if not block and any(_updates(loop.body[one]) for one in trains) and max(trains) < at:
+        block = loop.body[max(trains) + 1 :]
+        if any(map(_hands_on, block)):
+            return ()
+    if not block or any(learns(one) or _leaves(one) for one in block):
+        return ()
+    made = set[str]().union(*map(_made, block))
+    order = (*loop.body[at:], *loop.body[:at]) * TURNS
+    return () if _reaches_training(order, block, made) else block
+
+
+def _without(statement: ast.stmt, line: int, without_grad: Says) -> Sequence[ast.stmt]:
+    """The body of the outermost such `with` that holds the line."""
+    for one in ast.walk(statement):
+        if not isinstance(one, (ast.With, ast.AsyncWith)) or not holds(one, line):
+            continue
+        if any(without_grad(item.context_expr) for item in one.items):
+            return one.body
+    return ()
+
+
+def _updates(statement: ast.stmt) -> bool:
+    """A backward or an update, where `zero_grad()` alone may only begin a step."""
+    calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
+    return any(name_of(one) in UPDATES for one in calls)
+
+
+def _hands_on(statement: ast.stmt) -> bool:
+    """It calls a function for nothing that it returns: `update(loss)` may train."""
+    calls = (one.value for one in ast.walk(statement) if isinstance(one, ast.Expr))
+    named = (one.func for one in calls if isinstance(one, ast.Call))
+    return any(isinstance(one, ast.Name) and one.id not in dir(builtins) for one in named)
+
+
+def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made: set[str]) -> bool:
+    """Something that trains, or leaves the loop, reads a name in `made` or what comes of one."""
+    inside = {id(one) for one in block}
+    known = set(made)
+    for one in order:
+        for statement in _beside(one, inside):
+            if not _read(statement) & known:
+                known -= _rebound(statement)
+            elif learns(statement) or _leaves(statement):
+                return True
+            else:
+                known |= _made(statement)
+    return False
+
+
+def _beside(statement: ast.stmt, inside: set[int]) -> Iterator[ast.stmt]:
+    """The statement, in pieces without the block where it holds that."""
+    if id(statement) in inside:
+        return
+    if not any(id(one) in inside for one in ast.walk(statement)):
+        yield statement
+        return
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.stmt):
+            yield from _beside(child, inside)
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    return any(isinstance(one, LEAVES) for one in ast.walk(statement))
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {
+        one.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
+    }
+
+
+def _made(statement: ast.stmt) -> set[str]:
+    """Names that it binds, and what it may change: `kept.append(output)`, `state["best"] = …`."""
+    found = set()
+    for one in ast.walk(statement):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            found.add(one.id)
+        elif isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store):
+            found.add(_root(one))
+        elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
+            found.add(_root(one.value.func))
+    return found - {""} - set(dir(builtins))
+
+
+def _rebound(statement: ast.stmt) -> set[str]:
+    """Names that have another value afterwards, whatever happens."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return set()
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    named = (one for target in targets for one in ast.walk(target))
+    return {one.id for one in named if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+def _root(node: ast.AST) -> str:
+    """ "stats" of `stats["loss"].append`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
