@@ -196,13 +196,19 @@ def is_dispatched(torch: Any) -> bool:
         return True
 
 
+def runs_no_code(kind: Any, torch: Any) -> bool:
+    """A class of tensors that has no `__torch_dispatch__` of its own, which even a tensor's size
+    may be asked of."""
+    own = kind.__torch_dispatch__
+    return own is torch.Tensor.__torch_dispatch__ or own is torch._C._disabled_torch_dispatch_impl
+
+
 def _tensors(batch: Any, torch: Any, depth: int) -> Iterator[Any]:
     """The tensors of a batch. Only plain containers are looked into, past what a subclass makes of
     them: an attribute of a user's class could do anything."""
     kind = type(batch)
     if issubclass(kind, torch.Tensor):
-        own = kind.__torch_dispatch__
-        if own is torch.Tensor.__torch_dispatch__ or own is torch._C._disabled_torch_dispatch_impl:
+        if runs_no_code(kind, torch):
             yield batch
     elif depth:
         items: Iterable[Any] = ()

@@ -5,10 +5,12 @@ A walk through a graph costs less than a tenth of what building it and going bac
 cost the program, and comes once in a thousand times as long as it took.
 """
 
+import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..loaders import runs_no_code
 from .autocast import is_leaf
 
 MOST_NODES: Final = 20_000
@@ -64,8 +66,11 @@ def counted_below(root: Any) -> tuple[int, int, int]:
 
 
 def _bytes_of(node: Any) -> int:
-    """Of a parameter's gradient; other results are added up too, and no shape is kept of them."""
+    """Of a parameter's gradient; other results are added up too, and no shape is kept of them. No
+    code of a tensor's subclass is run for its size."""
     if not is_leaf(node):
         return 0
     variable = node.variable
+    if not runs_no_code(type(variable), sys.modules["torch"]):
+        return 0
     return int(variable.numel() * variable.element_size())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -40,6 +41,36 @@ def test_a_result_that_many_use_counts_as_a_parameter_does() -> None:
     shared = torch.randn(8, 3, requires_grad=True) * 2
     _, uses, _ = counted_below(root_of(torch.stack([shared[k].sum() for k in range(8)]).sum()))
     assert uses == 8
+
+
+class Sized(torch.Tensor):
+    """Whose sizes are asked of its own code."""
+
+    asked: ClassVar[list[str]] = []
+
+    @staticmethod
+    def __new__(cls, held: torch.Tensor) -> "Sized":
+        made: Sized = torch.Tensor._make_wrapper_subclass(
+            cls, held.size(), requires_grad=True, dispatch_sizes_strides_policy="sizes"
+        )
+        return made
+
+    def __init__(self, held: torch.Tensor) -> None:
+        self.held = held
+
+    @classmethod
+    def __torch_dispatch__(cls, what: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+        cls.asked.append(str(what))
+        plain = [one.held if isinstance(one, Sized) else one for one in args]
+        return what(*plain, **(named or {}))
+
+
+def test_no_code_of_a_tensors_subclass_is_run() -> None:
+    weight = Sized(torch.randn(3))
+    root = root_of((weight * 2).sum() + (weight * 3).sum())
+    Sized.asked.clear()
+    assert counted_below(root)[1:] == (2, 0)
+    assert not Sized.asked
 
 
 def test_of_a_large_graph_a_part_is_walked() -> None:
