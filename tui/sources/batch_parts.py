@@ -2,11 +2,12 @@
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from .source_places import Comprehension, Place, enclosing, holds, learns, name_of
+from .turns import Parts, carried_to_next, keeps_state, made_from, names_in, read_by
 
 NO_NETS: Final = frozenset((*dir(builtins), *dir(dict), *dir(list)))
 """What is called so in a list beside the net's call, `net(x, [int(one) for one in nodes])`, is not
@@ -18,27 +19,59 @@ OF_A_NET: Final = frozenset(
     )
 )
 """Names of what a net or an optimizer is made of: its parts differ in shape, or in what they do."""
+LIKEWISE: Final = re.compile(r"(params|parameters|grads?|gradients|layers|blocks)$")
+"""How names of the user's own for such parts end."""
+RESIZES: Final = re.compile(r"(interpolate|upsample|resize|pool[123]d)$")
+"""Given a size by the part, each turn has tensors of another shape."""
+IN_ORDER: Final = frozenset(("step", "grad"))
+"""An environment's, a sampler's or an inner optimizer's step follows the one before, and what is
+adapted by gradients of its own is another net in each turn."""
 
 
-def in_parts(way: Sequence[Place], one_by_one: "Callable[[ast.AST, Parts, int], bool]") -> str:
-    """The innermost frame with such a loop; "" once a frame on the way there trains."""
+def in_parts(
+    way: Sequence[Place],
+    one_by_one: "Callable[[ast.AST, Parts, int], bool]",
+    below: Sequence[Place] = (),
+) -> str:
+    """The innermost frame with such a loop; "" once a frame on the way there trains. `below` are
+    the frames further in."""
+    inner = {place.scope for place in below}
     for place in way:
-        for loop in place.around():
-            parts = _parts_of(loop, place.line)
-            if parts is not None and not learns(loop) and one_by_one(loop, parts, place.line):
-                function, _, where = place.frame.partition(" (")
-                return f"{function.partition('.<locals>')[0]} ({where}"
+        # An attribute of what is called may hand on from turn to turn.
+        if not any(map(keeps_state, inner)):
+            for loop in place.around():
+                parts = _parts_of(loop, place.line)
+                if parts is None or not _may_be_one(loop, parts):
+                    continue
+                if one_by_one(loop, parts, place.line):
+                    function, _, where = place.frame.partition(" (")
+                    return f"{function.partition('.<locals>')[0]} ({where}"
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return ""
+        inner.add(place.scope)
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Of a loop: names of what changes from turn to turn, and of what a turn hands to the next."""
+def _may_be_one(loop: ast.AST, parts: Parts) -> bool:
+    """Its turns need no order and have tensors of one shape, as far as their text tells."""
+    if learns(loop) or any(map(_is_numbers, _sources(loop))):
+        return False
+    calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
+    return not any(name_of(one.func) in IN_ORDER or _resizes(one, parts) for one in calls)
 
-    names: set[str]
-    carried: set[str]
+
+def _is_numbers(source: ast.expr) -> bool:
+    """It is written out, as scales and rates of dilation are: `(0.5, 1.0, 2.0)`."""
+    if isinstance(source, ast.Call):
+        return any(map(_is_numbers, source.args))
+    written = isinstance(source, (ast.Tuple, ast.List)) and bool(source.elts)
+    return written and all(isinstance(one, ast.Constant) for one in source.elts)
+
+
+def _resizes(call: ast.Call, parts: Parts) -> bool:
+    if not RESIZES.search(name_of(call.func)):
+        return False
+    return any(names_in(one) & parts.names for one in (*call.args[1:], *call.keywords))
 
 
 def _parts_of(loop: ast.AST, line: int) -> Parts | None:
@@ -50,7 +83,7 @@ def _parts_of(loop: ast.AST, line: int) -> Parts | None:
     if not any(holds(one, line) for one in loop.body):
         return None
     parts = _bound(loop.target)
-    return Parts(_following(loop.body, parts), _carried(loop.body, parts))
+    return Parts(made_from(loop.body, parts), carried_to_next(loop.body, parts))
 
 
 def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
@@ -59,8 +92,8 @@ def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
     body = loop.body if isinstance(loop, (ast.For, ast.AsyncFor)) else [loop]
     for one in (one for each in body for one in ast.walk(each)):
         if isinstance(one, ast.Call) and holds(one, line) and name_of(one.func) not in NO_NETS:
-            given = set[str]().union(*map(_read, (*one.args, *one.keywords)))
-            fixed = not _read(one.func) & parts.names
+            given = set[str]().union(*map(names_in, (*one.args, *one.keywords)))
+            fixed = not names_in(one.func) & parts.names
             if fixed and given & parts.names and not given & parts.carried:
                 return True
     return False
@@ -74,9 +107,12 @@ def reads_part(loop: ast.AST, parts: Parts, line: int) -> bool:
     at = within[-1] if within else loop
     if any(isinstance(one, ast.Call) and _is_part(one.func, parts) for one in ast.walk(at)):
         return False
-    if any(name_of(one) in OF_A_NET for each in _sources(loop) for one in ast.walk(each)):
+    if any(_is_of_a_net(one) for each in _sources(loop) for one in ast.walk(each)):
         return False
-    read = _read_by(at)
+    read = read_by(at)
+    taken = (one for one in ast.walk(at) if isinstance(one, ast.Subscript))
+    if any(_is_of_a_net(one.value) and names_in(one.slice) & parts.names for one in taken):
+        return False
     return bool(read & parts.names) and not read & parts.carried
 
 
@@ -87,65 +123,16 @@ def _sources(loop: ast.AST) -> list[ast.expr]:
     return [loop.iter] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
 
 
+def _is_of_a_net(node: ast.AST) -> bool:
+    name = name_of(node)
+    return name in OF_A_NET or LIKEWISE.search(name) is not None
+
+
 def _is_part(called: ast.expr, parts: Parts) -> bool:
     if isinstance(called, (ast.Subscript, ast.Call)):
-        return bool(_read(called) & parts.names)
+        return bool(names_in(called) & parts.names)
     return isinstance(called, ast.Name) and called.id in parts.names
 
 
 def _bound(target: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
-
-
-def _read(node: ast.AST) -> set[str]:
-    return {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
-
-
-def _read_by(statement: ast.AST) -> set[str]:
-    """`loss = loss + …` reads what it adds alone, as `loss += …` does."""
-    if not isinstance(statement, ast.Assign):
-        return _read(statement)
-    sums = statement.value
-    if isinstance(sums, ast.BinOp) and isinstance(sums.op, (ast.Add, ast.Sub)):
-        to = [ast.unparse(one) for one in statement.targets]
-        for one, other in ((sums.left, sums.right), (sums.right, sums.left)):
-            if [ast.unparse(one)] == to and not _read(one) & _read(other):
-                return _read(other)
-    return _read(sums)
-
-
-def _assigned(body: Sequence[ast.AST]) -> list[tuple[set[str], set[str]]]:
-    """Of each assignment, in order: what it binds, and from what."""
-    found = []
-    for each in body:
-        for one in ast.walk(each):
-            if isinstance(one, ast.Assign):
-                found.append((set[str]().union(*map(_bound, one.targets)), _read_by(one)))
-            elif isinstance(one, ast.AnnAssign) and one.value is not None:
-                found.append((_bound(one.target), _read(one.value)))
-    return found
-
-
-def _following(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
-    """What is made from a part is a part."""
-    known = set(parts)
-    for bound, read in _assigned(body):
-        if read & known:
-            known |= bound
-    return known
-
-
-def _carried(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
-    """Names that a turn reads before it has bound them, and binds for the next; `parts` are bound
-    as it begins. What sums up, as `loss += …` does, is read by nobody."""
-    fresh = set(parts)
-    carried: set[str] = set()
-    every = set[str]().union(*(bound for bound, _ in _assigned(body)))
-    for bound, read in _assigned(body):
-        carried |= (read & every) - fresh
-        fresh |= bound
-    return carried

@@ -114,7 +114,7 @@ class SourceStructure:
         again = any(evaluates_after_update(place.region(), place.line) for place in way)
         aside = statements_aside(self._way_to(_without_library(frames[:net])), turns_gradients_off)
         self._aside.update(aside)
-        parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part)
+        parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part, inner)
         turns = "" if parts or evaluation else self._turns(frames)
         return Structure(parts, turns, bool(evaluation) or again or bool(aside))
 
