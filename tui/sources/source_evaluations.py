@@ -5,6 +5,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from .aside import feeds_training
 from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
 
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
@@ -21,7 +22,7 @@ def evaluation_of(way: Sequence[Place]) -> list[ast.AST]:
     for place in way[at:] if at is not None else ():
         loop = _calm_loop(place)
         if loop is not None:
-            return [] if learns(loop) else [loop, *functions]
+            return [] if learns(loop) or feeds_training(place, loop) else [loop, *functions]
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return []
         functions.append(place.scope)

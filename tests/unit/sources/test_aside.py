@@ -104,6 +104,73 @@ for x in loader:
     net(x)  # ASKED
 """
 
+RATE_BY_DISTANCE = """
+for x in loader:
+    loss = clipped(net(x), old)
+    loss.backward()
+    optimizer.step()
+    kl = divergence(old, net(x))  # ASKED
+    for group in optimizer.param_groups:
+        group["lr"] = rate(kl)
+"""
+SAMPLED_TOKENS = """
+for prompts in loader:
+    ids = prompts
+    with torch.no_grad():
+        for t in range(32):
+            token = policy(ids)  # ASKED
+            ids = torch.cat([ids, token], 1)
+    loss = reward(policy(ids))
+    loss.backward()
+    optimizer.step()
+"""
+SEVERAL_TEACHERS = """
+for x in loader:
+    with torch.no_grad():
+        soft = [teacher(x) for teacher in teachers]  # ASKED
+    loss = distance(student(x), soft)
+    loss.backward()
+    optimizer.step()
+"""
+ROLLOUT = """
+for update in range(99):
+    kept = []
+    with torch.no_grad():
+        for t in range(32):
+            action = policy(seen)  # ASKED
+            seen, reward = env.step(action)
+            kept.append((seen, reward))
+    loss = surprise(policy, kept)
+    loss.backward()
+    optimizer.step()
+"""
+VALIDATED_IN_A_LOOP = """
+for step, (x, y) in enumerate(loader):
+    with autocast():
+        loss = error(net(x), y)
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 0:
+        errors = []
+        with torch.no_grad():
+            for x, y in held_out:
+                loss = error(net(x), y)  # ASKED
+                errors.append(loss.item())
+        print(sum(errors))
+"""
+VALIDATED_EACH_EPOCH = """
+for epoch in range(9):
+    for x in loader:
+        loss = error(net(x))
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        for x in held_out:
+            loss = error(net(x))  # ASKED
+    if loss < best:
+        break
+"""
+
 
 def evaluates(folder: Path, text: str, *inner: str) -> bool:
     (folder / "train.py").write_text(text)
@@ -126,6 +193,12 @@ def evaluates(folder: Path, text: str, *inner: str) -> bool:
         (UPDATE_ELSEWHERE, False),
         (SECOND_UPDATE_ELSEWHERE, False),
         (STATISTICS, False),
+        (RATE_BY_DISTANCE, False),
+        (SAMPLED_TOKENS, False),
+        (SEVERAL_TEACHERS, False),
+        (ROLLOUT, True),
+        (VALIDATED_IN_A_LOOP, True),
+        (VALIDATED_EACH_EPOCH, True),
     ],
 )
 def test_what_nothing_trained_on_reads_is_an_evaluation(
