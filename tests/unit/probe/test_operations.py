@@ -59,7 +59,9 @@ class Sized(torch.Tensor):
         self.held = held
 
     @classmethod
-    def __torch_dispatch__(cls, what: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override, unused-ignore]
+        cls, what: Any, types: Any, args: Any = (), named: Any = None
+    ) -> Any:
         cls.asked.append(str(what))
         plain = [one.held if isinstance(one, Sized) else one for one in args]
         return what(*plain, **(named or {}))

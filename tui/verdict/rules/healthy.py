@@ -67,10 +67,8 @@ def healthy(window: StepWindow) -> Finding | None:
         )
     called = small_operations(window)
     if called is not None and called.share.low >= ENTER_SHARE:
-        text = (
-            f"{called.count:,} operations in a step of {called.each_ns / 1e3:.0f} us each: calling "
-        )
-        text += f"them takes about {percent(called.share.mean)} of it"
+        text = f"{called.count:,} operations in a step take {called.each_ns / 1e3:.0f} us each: "
+        text += f"calling them takes about {percent(called.share.mean)} of the step"
         evidence.append(Evidence(text, "hook", float(called.count)))
     held_back = window.cpu_throttled or 0.0
     if held_back >= CONTRIBUTOR and window.cores:

@@ -98,7 +98,9 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
     share = product(seen.share, times(loop.part, 1.0 - 1.0 / seen.turns))
     if share.mean < CONTRIBUTOR:
         return None
-    calls = f"{seen.count:,} operations in a step of {seen.each_ns / 1e3:.0f} us each; the call of "
+    calls = (
+        f"{seen.count:,} operations in a step take {seen.each_ns / 1e3:.0f} us each; the call of "
+    )
     calls += f"one takes {LEAST_NS / 1e3:.0f} to {MOST_NS / 1e3:.0f} us, whatever it computes"
     evidence = [Evidence(calls, "hook", float(seen.count))]
     if seen.added_bytes:
