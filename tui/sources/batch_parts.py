@@ -64,8 +64,9 @@ def _is_numbers(source: ast.expr) -> bool:
     """It is written out, as scales and rates of dilation are: `(0.5, 1.0, 2.0)`."""
     if isinstance(source, ast.Call):
         return any(map(_is_numbers, source.args))
-    written = isinstance(source, (ast.Tuple, ast.List)) and bool(source.elts)
-    return written and all(isinstance(one, ast.Constant) for one in source.elts)
+    if not isinstance(source, (ast.Tuple, ast.List)) or not source.elts:
+        return False
+    return all(isinstance(one, ast.Constant) for one in source.elts)
 
 
 def _resizes(call: ast.Call, parts: Parts) -> bool:
