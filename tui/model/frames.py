@@ -12,8 +12,7 @@ from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS, framework_of, outermost
 from ..verdict.stack_samples import FrameShare, StackPhase, Stacks
 from ..verdict.thresholds.causes import COPY_FRAMES
-from .library_loop import LEARNS, package_of_loop
-from .net_calls import CALL_OF_NET, net_at, runs_net
+from .loop_frames import CALL_OF_NET, LEARNS, net_at, package_of_loop, runs_net
 from .observations import StackCount
 
 MOST_PLACES: Final = 512

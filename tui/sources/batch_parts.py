@@ -35,10 +35,10 @@ def in_parts(
 ) -> str:
     """The innermost frame with such a loop; "" once a frame on the way there trains. `below` are
     the frames further in."""
-    inner = {place.scope for place in below}
+    # An attribute of what is called may hand on from turn to turn.
+    hands_on = any(keeps_state(scope) for scope in {place.scope for place in below})
     for place in way:
-        # An attribute of what is called may hand on from turn to turn.
-        if not any(map(keeps_state, inner)):
+        if not hands_on:
             for loop in place.around():
                 parts = _parts_of(loop, place.line)
                 if parts is None or not _may_be_one(loop, parts):
@@ -48,7 +48,7 @@ def in_parts(
                     return f"{function.partition('.<locals>')[0]} ({where}"
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return ""
-        inner.add(place.scope)
+        hands_on = hands_on or keeps_state(place.scope)
     return ""
 
 

@@ -5,7 +5,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .aside import feeds_training
+from .inline_evaluation import feeds_training
 from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
 
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))

@@ -16,8 +16,8 @@ from typing import Final
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
-from .aside import statements_aside
 from .batch_parts import calls_with_part, in_parts, reads_part
+from .inline_evaluation import inline_evaluation
 from .source_code import SourceLines
 from .source_evaluations import (
     evaluation_of,
@@ -66,7 +66,7 @@ class SourceStructure:
         """Loops and functions in which a net was seen to run without learning…"""
         self._graded: set[ast.AST | None] = set()
         """…and with its gradients on."""
-        self._aside: set[ast.AST] = set()
+        self._inline: set[ast.AST] = set()
         """Statements of a training's own loop that only look at its net."""
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
         self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
@@ -91,8 +91,8 @@ class SourceStructure:
             self._evaluations.update(evaluation_of(way))
         turns = self._of_tensors(tuple(frames))
         around = {loop_around(way), *(place.scope for place in way)} - self._graded
-        aside = any(not self._aside.isdisjoint(place.around()) for place in way)
-        return Structure("", turns, aside or not around.isdisjoint(self._evaluations))
+        inline = any(not self._inline.isdisjoint(place.around()) for place in way)
+        return Structure("", turns, inline or not around.isdisjoint(self._evaluations))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -112,11 +112,13 @@ class SourceStructure:
             for place in way:
                 self._graded |= {place.scope, *place.around()}
         again = any(evaluates_after_update(place.region(), place.line) for place in way)
-        aside = statements_aside(self._way_to(_without_library(frames[:net])), turns_gradients_off)
-        self._aside.update(aside)
+        inline = inline_evaluation(
+            self._way_to(_without_library(frames[:net])), turns_gradients_off
+        )
+        self._inline.update(inline)
         parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part, inner)
         turns = "" if parts or evaluation else self._turns(frames)
-        return Structure(parts, turns, bool(evaluation) or again or bool(aside))
+        return Structure(parts, turns, bool(evaluation) or again or bool(inline))
 
     def _way_to(self, frames: Sequence[str]) -> list[Place]:
         """The user's own frames that end such a stack, without a library's between them."""
@@ -134,7 +136,7 @@ class SourceStructure:
                 self._files.clear()
                 self._evaluations.clear()
                 self._graded.clear()
-                self._aside.clear()
+                self._inline.clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
         return self._files[path]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gpuwatch.tui.model.frames import summarise
-from gpuwatch.tui.model.library_loop import package_of_loop
+from gpuwatch.tui.model.loop_frames import package_of_loop
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import phase_of
 

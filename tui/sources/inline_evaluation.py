@@ -1,5 +1,5 @@
-"""What a training asks a net on the side, within its own loop, for a result that nothing trained on
-reads: a test in each step, a sample drawn every hundred. No function and no mode tells of it."""
+"""An evaluation within the training's own loop: its net is asked for a result that nothing trained
+on reads, as a test in each step or a sample every hundred. No function and no mode tells of it."""
 
 import ast
 import builtins
@@ -11,12 +11,13 @@ from .source_places import LOOPS, Comprehension, Place, holds, learns, name_of
 Says = Callable[[ast.AST], bool]
 LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 """What such a block decides about the training."""
+BUILTINS: Final = frozenset(dir(builtins))
 UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
 TURNS: Final = 2
 """What the next turn makes of it may be read in the one after that."""
 
 
-def statements_aside(way: Sequence[Place], without_grad: Says) -> Sequence[ast.stmt]:
+def inline_evaluation(way: Sequence[Place], without_grad: Says) -> Sequence[ast.stmt]:
     """What the innermost loop that trains only looks at, of the user's own frames on the way to a
     net, innermost first."""
     for place in way:
@@ -118,7 +119,7 @@ def _hands_on(statement: ast.stmt) -> bool:
     """It calls a function for nothing that it returns: `update(loss)` may train."""
     calls = (one.value for one in ast.walk(statement) if isinstance(one, ast.Expr))
     named = (one.func for one in calls if isinstance(one, ast.Call))
-    return any(isinstance(one, ast.Name) and one.id not in dir(builtins) for one in named)
+    return any(isinstance(one, ast.Name) and one.id not in BUILTINS for one in named)
 
 
 def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made: set[str]) -> bool:
@@ -174,7 +175,7 @@ def _made(statement: ast.stmt) -> set[str]:
         # `for group in optimizer.param_groups: group["lr"] = …` changes the optimizer.
         if isinstance(one, ast.For) and found & _stored_into(one):
             found |= {each.id for each in ast.walk(one.iter) if isinstance(each, ast.Name)}
-    return found - {""} - set(dir(builtins))
+    return found - {""} - BUILTINS
 
 
 def _stored_into(loop: ast.For) -> set[str]:
@@ -194,8 +195,7 @@ def _rebound(statement: ast.stmt) -> set[str]:
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return set()
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    named = (one for target in targets for one in ast.walk(target))
-    return {one.id for one in named if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return set[str]().union(*map(_stored, targets))
 
 
 def _root(node: ast.AST) -> str:

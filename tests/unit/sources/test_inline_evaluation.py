@@ -1,4 +1,4 @@
-"""What a training asks a net on the side, by the text of its loop."""
+"""An evaluation within the training's own loop, by its text."""
 
 from pathlib import Path
 
