@@ -101,7 +101,7 @@ class Installed:
         """No publisher here, and the page is the parent's: dormant until this child trains."""
         armed, self._armed = self._armed, None
         with self._breaker:
-            self.recorder.forget()
+            _never_free(armed, *self.recorder.forget())
         if armed is not None:
             with self._breaker:
                 armed.abandon()
@@ -151,6 +151,15 @@ class Installed:
         if armed is not None and armed.pid == os.getpid():
             with self._breaker:
                 armed.end(reason, state)
+
+
+def _never_free(*parents: object) -> None:
+    """In a forked child, not even at its end: torch asks the device as pinned memory is freed, CUDA
+    answers a forked child with an error, and that in a destructor ends the process."""
+    ctypes: Any = sys.modules.get("ctypes")  # torch has imported it; none is imported by a child
+    if ctypes is not None:
+        for one in parents:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
 
 def _late(name: str) -> Callable[[Recorder], Detach]:

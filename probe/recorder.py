@@ -323,8 +323,13 @@ class Recorder:
         self._rest()
         self._switch_off("all_off")
 
-    def forget(self) -> None:
-        """Start over, as a forked child must: what was recorded is the parent's."""
+    def forget(self) -> tuple[object, ...]:
+        """Start over, as a forked child must: what was recorded is the parent's. Returns what may
+        hold the parent's pinned memory and events, which must not be freed here."""
+        parents = (
+            self._stamp, self._settings, self._look, self._collect,
+            self._window, self._count, self._time, self.extra, self.notes.numerics,
+        )  # fmt: skip
         self.armed = self.watched = self.trained = False
         self.owner = 0
         self._rest()
@@ -333,6 +338,7 @@ class Recorder:
         self.rare.clear()
         self.notes.clear()
         self._switch_off("after_fork")
+        return parents
 
     def _switch_off(self, how: str) -> None:
         """What a request has switched on, in `probe.switched`, which is loaded where one has."""

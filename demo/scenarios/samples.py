@@ -131,8 +131,11 @@ def texts(
 
 
 def padded(some: Sequence[tuple[torch.Tensor, int]], longest: int = 0) -> dict[str, torch.Tensor]:
-    """A batch of texts, with 0 up to the longest of them, or to `longest`."""
+    """A batch of texts, with 0 up to the longest of them, or to `longest`; on a GPU to a multiple
+    of 64, for attention's kernels are planned anew for each new length."""
     length = longest or max(len(text) for text, _ in some)
+    if ON_GPU:
+        length = -(-length // 64) * 64
     ids = torch.zeros(len(some), length, dtype=torch.int64)
     for row, (text, _) in zip(ids, some, strict=True):
         row[: len(text)] = text

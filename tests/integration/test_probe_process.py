@@ -188,6 +188,38 @@ def test_a_forked_child_that_trains_has_a_page_of_its_own(tmp_path: Path) -> Non
         assert run.finish()[0] == 0
 
 
+def test_a_forked_child_frees_nothing_of_the_parents_device_not_even_at_its_end(
+    tmp_path: Path,
+) -> None:
+    script = (
+        TRAIN
+        + """
+    import os
+    from gpuwatch.probe import api
+    class Pinned:
+        parent = os.getpid()
+        def __call__(self, *_): pass
+        def __del__(self):
+            if os.getpid() != self.parent:
+                os.write(1, b"freed\\n")
+    main()
+    recorder = api._installed.recorder
+    recorder.notes.numerics = Pinned()
+    recorder.stamp_with(Pinned())
+    child = os.fork()
+    if child == 0:
+        sys.exit()
+    os.waitpid(child, 0)
+    print("over", flush=True)
+    sys.stdin.readline()
+    """
+    )
+    with started(script, tmp_path) as run:
+        assert run.line() == "over"
+        run.send()
+        assert run.finish()[0] == 0
+
+
 def test_switched_off_it_is_not_there_and_losses_are_the_same_bit_for_bit(tmp_path: Path) -> None:
     script = TRAIN + "    print(main(epochs=3), flush=True); sys.stdin.readline()"
     losses = []

@@ -28,8 +28,13 @@ from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 
 TRIMS: Final = 'padding="max_length"'
-COLLATES: Final = "DataCollatorWithPadding(tokenizer)"
+COLLATES: Final = "DataCollatorWithPadding"
+FEW_LENGTHS: Final = 64
+"""On a GPU texts are padded to multiples of this: attention's kernels are planned, and memory is
+laid out, for each new length (124 ms a step until all were known, for 44 ms of texts that are all
+padded to 512, H200)."""
 GROUPS: Final = "batches of texts of about one length: a batch sampler that sorts them by length"
+GROUPS_ON_GPU: Final = f"{GROUPS}, pad_to_multiple_of={FEW_LENGTHS}"
 PACKS: Final = "or pack texts behind each other up to that length, with attention kept within each"
 
 
@@ -55,8 +60,9 @@ class Lengths:
         return self.lengths[0] == self.lengths[1]
 
 
-def lengths_of(seen: Sequence[Padding]) -> Lengths | None:
-    """None of fewer than `LEAST_MASKS` batches."""
+def lengths_of(seen: Sequence[Padding], multiple: int = 1) -> Lengths | None:
+    """None of fewer than `LEAST_MASKS` batches. A batch's own longest text counts up to the next
+    `multiple` of positions, and never as more than it has."""
     positions = sum(one.positions for one in seen)
     if len(seen) < LEAST_MASKS or not positions:
         return None
@@ -66,18 +72,23 @@ def lengths_of(seen: Sequence[Padding]) -> Lengths | None:
         batches=len(seen),
         padding=share_of(padded, [one.positions for one in seen]),
         kept=kept / positions,
-        to_longest=sum(one.rows * one.longest for one in seen) / positions,
+        to_longest=sum(one.rows * _padded_to(one, multiple) for one in seen) / positions,
         mean=kept / sum(one.rows for one in seen),
         longest=max(one.longest for one in seen),
         lengths=(min(one.length for one in seen), max(one.length for one in seen)),
     )
 
 
+def _padded_to(one: Padding, multiple: int) -> int:
+    return min(one.length, -(-one.longest // multiple) * multiple)
+
+
 def padding(window: StepWindow) -> Finding | None:
     """Time that forward and backward take for padding, as far as they take it by the token: the
     optimizer, the loader and launches do not. Half of the positions are half of that time or more,
     for attention goes by their square."""
-    found = lengths_of(window.padding)
+    on_gpu = window.gpu_present
+    found = lengths_of(window.padding, FEW_LENGTHS if on_gpu else 1)
     if found is None or found.padding.low < CONTRIBUTOR:
         return None
     grouped = min(found.to_longest, found.kept * (1.0 + _grouped_keeps(window)))
@@ -86,11 +97,14 @@ def padding(window: StepWindow) -> Finding | None:
         return None
     best = _gain(window, share.mean)
     least = _at_least(window, best)
-    first, advice = least, [f"{GROUPS}, {times(least)} or more", PACKS]
+    groups = GROUPS_ON_GPU if on_gpu else GROUPS
+    first, advice = least, [f"{groups}, {times(least)} or more", PACKS]
     if found.is_fixed and found.to_longest < 1.0 - CONTRIBUTOR:
         trimmed = _share(window, found, found.to_longest)
         first = _at_least(window, _gain(window, 0.0 if trimmed is None else trimmed.mean))
-        advice = [_trimming(first), f"and then {GROUPS}, {times(least)} or more together", PACKS]
+        advice = [
+            _trimming(first, on_gpu), f"and then {groups}, {times(least)} or more together", PACKS
+        ]  # fmt: skip
     headline = f"{percent(found.padding.mean)} of the tokens in a batch are padding"
     made = cause("padding", None, share, headline, _evidence(found), tuple(advice), gain=best)
     return replace(made, forecast=at_least(first))
@@ -181,9 +195,10 @@ def _evidence(found: Lengths) -> tuple[Evidence, ...]:
     )
 
 
-def _trimming(least: float) -> str:
+def _trimming(least: float, on_gpu: bool) -> str:
     """Of texts that are all as long as may be."""
     text = (
         f"pad each batch to its own longest text, {times(least)} or more: no {TRIMS} where texts "
     )
-    return text + f"become tokens, and {COLLATES} to make batches of them"
+    few = f", pad_to_multiple_of={FEW_LENGTHS}" if on_gpu else ""
+    return text + f"become tokens, and {COLLATES}(tokenizer{few}) to make batches of them"

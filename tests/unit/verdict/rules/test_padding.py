@@ -68,6 +68,18 @@ def test_lengths_are_sums_and_not_means_of_shares() -> None:
     assert varied.to_longest == 1.0
 
 
+def test_on_a_gpu_a_batch_is_padded_to_a_multiple() -> None:
+    seen = lengths_of(FIXED, 48)
+    assert seen is not None
+    assert seen.to_longest == pytest.approx(96 / 128)
+    beyond = lengths_of(FIXED, 96)
+    assert beyond is not None
+    assert beyond.to_longest == pytest.approx(96 / 128)
+    varied = lengths_of(VARIED, 64)
+    assert varied is not None
+    assert varied.to_longest == 1.0, "no more than there is"
+
+
 def test_padding_to_one_length_is_trimmed_first_and_forecast_so() -> None:
     found = found_of(on_cpu(FIXED))
     once_ms = 28 * 0.11 + MIB * 0.26e-6
