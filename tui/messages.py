@@ -146,7 +146,7 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class PaddingSeen(msgspec.Struct, frozen=True, array_like=True):
-    """What the attention mask of a batch shows."""
+    """How much of a batch is padding, by its attention mask or by its ids."""
 
     rows: int
     """That were looked at: nearly always all."""
@@ -156,6 +156,8 @@ class PaddingSeen(msgspec.Struct, frozen=True, array_like=True):
     """How many of all their positions are no padding."""
     longest: int
     """How many of the row that has most."""
+    by_ids: bool = False
+    """There is no mask: one id ends the rows, or begins them, and is nowhere else in them."""
 
 
 class BatchSeen(msgspec.Struct, frozen=True, array_like=True):

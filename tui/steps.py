@@ -192,7 +192,7 @@ class GpuClock(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Padding(msgspec.Struct, frozen=True, array_like=True):
-    """How much of one batch is padding, by its attention mask."""
+    """How much of one batch is padding, by its attention mask or by its ids."""
 
     t_ns: int
     """When it was fetched."""
@@ -203,6 +203,7 @@ class Padding(msgspec.Struct, frozen=True, array_like=True):
     length: int
     kept: int
     longest: int
+    by_ids: bool = False
 
     @property
     def positions(self) -> int:

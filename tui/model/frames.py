@@ -368,6 +368,7 @@ def _shares(
             evaluation=evaluation,
             in_parts=stack.in_parts,
             in_turns=stack.in_turns,
+            unpacked=stack.unpacked,
         )
         places[place] += stack.count
     total = sum(places.values())

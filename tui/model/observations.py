@@ -106,8 +106,7 @@ class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
     throttled_percent: float | None = None
     """Part of the interval in which its CPU quota held it back; None without a quota."""
     others_cpu_percent: float | None = None
-    """What processes outside its tree use of the cores that it may run on, of one core; None while
-    one of its own has only just been found."""
+    """That other processes use of its cores, of one core; None while one of its own is new."""
     around: tuple[ProcessUse, ...] = ()
     """Its launcher, and the launcher's other children."""
 
@@ -135,7 +134,8 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     evaluates: bool = False
     """By its source the net runs without learning there."""
     in_turns: str = ""
-    """As `in_parts`, of a loop that computes tensors and calls no net."""
+    unpacked: bool = False
+    """As in `source_structure.Structure`."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):

@@ -6,8 +6,9 @@ functions, as it lies on disk.
 """
 
 import ast
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -35,6 +36,10 @@ MOST_TREES: Final = 8
 
 RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
+PACKS: Final = re.compile(
+    r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen"
+)
+"""Names in a program whose nets may not compute on padding."""
 DECORATOR: Final = "torch/utils/_contextlib.py"
 """Its frame stands above a function that is decorated with one of these…"""
 
@@ -48,6 +53,8 @@ class Structure:
     one before it; "" where there is none."""
     in_turns: str = ""
     """Likewise of a loop that computes tensors and calls no net, as in a loss."""
+    unpacked: bool = False
+    """A net is called, and no file of the user's on the way packs the texts of a batch."""
     evaluates: bool = False
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
@@ -62,6 +69,7 @@ class SourceStructure:
     def __init__(self, lines: SourceLines) -> None:
         self._lines = lines
         self._files: dict[str, ast.Module | None] = {}
+        self._packing: dict[str, bool] = {}
         self._evaluations: set[ast.AST | None] = set()
         """Loops and functions in which a net was seen to run without learning…"""
         self._graded: set[ast.AST | None] = set()
@@ -92,7 +100,8 @@ class SourceStructure:
         turns = self._of_tensors(tuple(frames))
         around = {loop_around(way), *(place.scope for place in way)} - self._graded
         inline = any(not self._inline.isdisjoint(place.around()) for place in way)
-        return Structure("", turns, inline or not around.isdisjoint(self._evaluations))
+        evaluates = inline or not around.isdisjoint(self._evaluations)
+        return Structure(in_turns=turns, evaluates=evaluates)
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -118,7 +127,21 @@ class SourceStructure:
         self._inline.update(inline)
         parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part, inner)
         turns = "" if parts or evaluation else self._turns(frames)
-        return Structure(parts, turns, bool(evaluation) or again or bool(inline))
+        evaluates = bool(evaluation) or again or bool(inline)
+        return Structure(parts, turns, self._is_unpacked(frames), evaluates)
+
+    def _is_unpacked(self, frames: Sequence[str]) -> bool:
+        paths = {place_of(frame)[0] for frame in frames}
+        mine = [path for path in paths if is_users(path)]
+        return bool(mine) and not any(self._may_pack(path) for path in mine)
+
+    def _may_pack(self, path: str) -> bool:
+        """True where it cannot be read."""
+        if path not in self._packing:
+            tree = self._tree(path)
+            named = tree is not None and any(map(PACKS.search, _names_in(tree)))
+            self._packing[path] = tree is None or named
+        return self._packing[path]
 
     def _way_to(self, frames: Sequence[str]) -> list[Place]:
         """The user's own frames that end such a stack, without a library's between them."""
@@ -148,6 +171,16 @@ def runs_a_net(frames: Sequence[str]) -> bool:
 
 def _net_in(frames: Sequence[str]) -> int | None:
     return next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
+
+
+def _names_in(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
 
 
 def _without_library(frames: Sequence[str]) -> Sequence[str]:

@@ -135,6 +135,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         in_parts=structure.in_parts,
         evaluates=structure.evaluates,
         in_turns=structure.in_turns,
+        unpacked=structure.unpacked,
     )
 
 

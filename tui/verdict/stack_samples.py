@@ -49,6 +49,8 @@ class FrameShare:
     """The frame of the user's whose loop calls the net for parts of a batch one after the other…"""
     in_turns: str = ""
     """…or computes tensors of them and calls no net."""
+    unpacked: bool = False
+    """Below a net, and the user's source on the way packs no texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def ids_of(mask: torch.Tensor, pad: int = 0) -> torch.Tensor:
 
 MASK = mask_of(LENGTHS, 10)
 IDS = ids_of(MASK)
-SEEN = (4, 10, 17, 8)
+SEEN = (4, 10, 17, 8, False)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,51 @@ def test_a_batch_without_padding_shows_that() -> None:
         6,
         18,
         6,
+        False,
     )
+
+
+LONG = mask_of([5, 3, 18, 1, 12], 20)
+TABLE = torch.tensor([[3, 5], [1, 4], [2, 2], [7, 1]]).repeat(1, 10)
+
+
+@pytest.mark.parametrize("pad", [0, 1, 50_256])
+@pytest.mark.parametrize("left", [False, True])
+def test_without_a_mask_the_ids_show_what_fills_the_rows_up(pad: int, left: bool) -> None:
+    ids = ids_of(LONG.flip(1) if left else LONG, pad)
+    labels = torch.tensor([0, 1, 1, 0, 1])
+    seen = (5, 20, 39, 18, True)
+    for batch in ([ids, labels], (labels, ids), {"words": ids, "y": labels}, ids):
+        assert padding_of(batch, torch) == seen
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ids_of(LONG)[:3],
+        ids_of(LONG)[:, :15],
+        ids_of(torch.ones_like(LONG)),
+        ids_of(mask_of([18, 20, 20, 18, 20], 20)),
+        ids_of(LONG).masked_fill(torch.arange(20) == 0, 0),
+        TABLE,
+        torch.stack([TABLE, TABLE]),
+        ids_of(LONG).float(),
+    ],
+    ids=[
+        *("few rows", "short", "no padding", "two lengths", "also elsewhere"),
+        *("features", "of each pair", "floats"),
+    ],
+)
+def test_ids_that_may_be_no_texts_show_nothing(ids: torch.Tensor) -> None:
+    assert padding_of([ids], torch) is None
+
+
+def test_of_many_ids_some_rows_are_looked_at() -> None:
+    lengths = [1 + at % 500 for at in range(300)]
+    seen = padding_of([ids_of(mask_of(lengths, 512))], torch)
+    assert seen is not None
+    assert seen[0] * 512 <= A_SUM
+    assert seen[2] / seen[0] == pytest.approx(sum(lengths) / 300, rel=0.2)
 
 
 def test_a_large_mask_is_summed_in_parts_that_torch_does_not_spread_over_threads(
@@ -154,13 +198,13 @@ def test_a_large_mask_is_summed_in_parts_that_torch_does_not_spread_over_threads
 
     monkeypatch.setattr(torch.Tensor, "sum", counting)
     mask = torch.ones(200, 512, dtype=torch.int64)
-    assert padding_of({"attention_mask": mask}, torch) == (200, 512, 200 * 512, 512)
+    assert padding_of({"attention_mask": mask}, torch) == (200, 512, 200 * 512, 512, False)
     assert sum(summed) == 200 * 512
     assert max(summed) <= A_SUM
     huge = torch.ones(2_000, 512, dtype=torch.bool)
     seen = padding_of({"attention_mask": huge}, torch)
     assert seen is not None
-    rows, length, kept, longest = seen
+    rows, length, kept, longest, _ = seen
     assert MOST_ELEMENTS // 2 <= rows * length <= MOST_ELEMENTS
     assert (kept, longest) == (rows * length, 512)
 
@@ -215,6 +259,30 @@ def test_masks_of_batches_are_known_with_their_loader() -> None:
             (loader.key, 4, 2, 6, 2)
         ] * 3  # the first batch of each epoch
         assert run.timeline.loaders.take_padding() == []
+
+
+class Words(held_clock.Rows):
+    """Of one to four ids, filled up to sixteen."""
+
+    def __getitem__(self, index: int) -> Any:
+        kept = torch.arange(16) <= index % 4
+        return super().__getitem__(index), torch.arange(16).add(index + 1) * kept
+
+
+def test_batches_without_a_mask_are_known_by_their_ids() -> None:
+    with held_clock.watched() as run:
+        model = held_clock.Model(run.clock)
+        optimizer = held_clock.SlowSGD(model, run.clock)
+        rows: DataLoader[Any] = DataLoader(Words(run.clock, 4, 20), batch_size=4)
+        for _ in range(2):
+            for batch, _ in rows:
+                model(batch).backward()
+                optimizer.step()
+        run.steps()
+        padding = run.timeline.loaders.take_padding()
+        assert [(one.rows, one.length, one.kept, one.longest, one.by_ids) for one in padding] == [
+            (4, 16, 10, 4, True)
+        ] * 2
 
 
 def test_batches_with_masks_are_looked_at_in_each_turn_while_somebody_watches() -> None:

@@ -96,7 +96,7 @@ def test_the_greeting_is_the_identity() -> None:
 def test_marks_cross_as_they_stand_in_the_ring() -> None:
     row = loaders.describe_iterator(object())
     seen = (32, 2, 1024, "cpu", False)
-    masked = (*seen, 4096, (32, 128, 900, 77))
+    masked = (*seen, 4096, (32, 128, 900, 77, True))
     allocated = (9, 0, None, 0, 1, 2, 3, 4, 5, 6, None, None, None, 5, None)
     body = b"\n{" + bytes(14)
     head = (
@@ -110,7 +110,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     assert isinstance(read, wire.Marks)
     assert read.body == body
     assert read.loaders[0][1:] == (wire.Loader(*row), True, 7)
-    padding = wire.PaddingSeen(32, 128, 900, 77)
+    padding = wire.PaddingSeen(32, 128, 900, 77, True)
     assert read.batches == [
         (0, wire.BatchSeen(*seen)),
         (1, wire.BatchSeen(*seen, 4096, padding)),

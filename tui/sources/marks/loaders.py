@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from ...messages import BatchSeen, Loader
@@ -56,8 +57,7 @@ class DescribedLoaders:
         """A batch of an iterator was looked at. Its size is kept when it changes by a quarter."""
         key = self._key_of.get(iterator, 0)
         if (mask := batch.padding) is not None:
-            own = mask.rows, mask.length, mask.kept, mask.longest
-            self._padding.append(Padding(t_ns, key, *own))
+            self._padding.append(Padding(t_ns, key, *msgspec.structs.astuple(mask)))
         loader = self._loaders.get(key)
         if loader is None:
             return

@@ -27,14 +27,22 @@ from ..thresholds.gpu import SM_FULL
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 
-TRIMS: Final = 'padding="max_length"'
+FULL: Final = 'padding="max_length"'
+TRIMS: Final = "pad each batch to its own longest text"
+TRIMS_FIRST: Final = 0.5
+"""Of what sorting saves: where less of it comes from that alone, texts are sorted at once."""
+BESIDE_TOKENS: Final = 1.4
+"""Of a net without masks, so without attention, what shorter batches take over what goes by the
+token: 1.3 (three convolutions) and 1.1 (an LSTM both ways) on two cores, 77 of 256 tokens kept;
+whole steps 1.4 and 1.2. What each operation costs stays, and each new length is laid out anew."""
 COLLATES: Final = "DataCollatorWithPadding"
+PADS: Final = "torch.nn.utils.rnn.pad_sequence"
 FEW_LENGTHS: Final = 64
 """On a GPU texts are padded to multiples of this: attention's kernels are planned, and memory is
 laid out, for each new length (124 ms a step until all were known, for 44 ms of texts that are all
 padded to 512, H200)."""
 GROUPS: Final = "batches of texts of about one length: a batch sampler that sorts them by length"
-GROUPS_ON_GPU: Final = f"{GROUPS}, pad_to_multiple_of={FEW_LENGTHS}"
+GROUPS_ON_GPU: Final = f"{GROUPS}, padded to a multiple of {FEW_LENGTHS}"
 PACKS: Final = "or pack texts behind each other up to that length, with attention kept within each"
 
 
@@ -53,6 +61,8 @@ class Lengths:
     longest: int
     lengths: tuple[int, int]
     """Positions of the shortest batch and of the longest."""
+    by_ids: bool
+    """Without masks."""
 
     @property
     def is_fixed(self) -> bool:
@@ -76,7 +86,15 @@ def lengths_of(seen: Sequence[Padding], multiple: int = 1) -> Lengths | None:
         mean=kept / sum(one.rows for one in seen),
         longest=max(one.longest for one in seen),
         lengths=(min(one.length for one in seen), max(one.length for one in seen)),
+        by_ids=any(one.by_ids for one in seen),
     )
+
+
+def _computes_on_all(window: StepWindow) -> bool:
+    """Recurrent nets may be given texts that are packed, without what fills them up: what is asked
+    is the source of the user's functions on the way to the net."""
+    nets = [place for place in main_places(window) if place.in_net and place.phase == "forward"]
+    return bool(nets) and all(place.unpacked for place in nets)
 
 
 def _padded_to(one: Padding, multiple: int) -> int:
@@ -91,20 +109,29 @@ def padding(window: StepWindow) -> Finding | None:
     found = lengths_of(window.padding, FEW_LENGTHS if on_gpu else 1)
     if found is None or found.padding.low < CONTRIBUTOR:
         return None
+    if found.by_ids and not _computes_on_all(window):
+        return None
+    beside = BESIDE_TOKENS if found.by_ids else 1.0
     grouped = min(found.to_longest, found.kept * (1.0 + _grouped_keeps(window)))
-    share = _share(window, found, grouped)
+    share = _share(window, found, min(1.0, grouped * beside))
     if share is None or share.mean < CONTRIBUTOR:
         return None
     best = _gain(window, share.mean)
     least = _at_least(window, best)
     groups = GROUPS_ON_GPU if on_gpu else GROUPS
-    first, advice = least, [f"{groups}, {times(least)} or more", PACKS]
+    packs = () if found.by_ids else (PACKS,)
+    first, advice = least, [f"{groups}, {times(least)} or more", *packs]
     if found.is_fixed and found.to_longest < 1.0 - CONTRIBUTOR:
-        trimmed = _share(window, found, found.to_longest)
-        first = _at_least(window, _gain(window, 0.0 if trimmed is None else trimmed.mean))
-        advice = [
-            _trimming(first, on_gpu), f"and then {groups}, {times(least)} or more together", PACKS
-        ]  # fmt: skip
+        how = _how(found, on_gpu)
+        trimmed = _share(window, found, min(1.0, found.to_longest * beside))
+        gone = 0.0 if trimmed is None else trimmed.mean
+        if gone >= TRIMS_FIRST * share.mean:
+            first = _at_least(window, _gain(window, gone))
+            then = f"and then {groups}, {times(least)} or more together"
+            advice = [f"{TRIMS}, {times(first)} or more: {how}", then, *packs]
+        else:
+            both = f"{groups}, {times(least)} or more, each padded to its own longest text"
+            advice = [f"{both}: {how}", *packs]
     headline = f"{percent(found.padding.mean)} of the tokens in a batch are padding"
     made = cause("padding", None, share, headline, _evidence(found), tuple(advice), gain=best)
     return replace(made, forecast=at_least(first))
@@ -189,16 +216,23 @@ def _evidence(found: Lengths) -> tuple[Evidence, ...]:
     until = f"{longest}" if found.is_fixed else f"{shortest} to {longest}"
     lengths = f"texts have {found.mean:.0f} tokens in the mean and {found.longest} at most, "
     lengths += f"batches {until}"
-    return (
+    evidence = (
         Evidence(text, "hook", share.mean),
         Evidence(lengths, "hook", found.mean, "tokens"),
     )
-
-
-def _trimming(least: float, on_gpu: bool) -> str:
-    """Of texts that are all as long as may be."""
-    text = (
-        f"pad each batch to its own longest text, {times(least)} or more: no {TRIMS} where texts "
+    if not found.by_ids:
+        return evidence
+    return (
+        *evidence,
+        Evidence("without a mask: one id fills the rows up, and is nowhere else", "hook"),
     )
+
+
+def _how(found: Lengths, on_gpu: bool) -> str:
+    if found.by_ids:
+        few = f" up to a multiple of {FEW_LENGTHS}" if on_gpu else ""
+        return (
+            f"no fixed length where texts become ids, and {PADS}{few}, in the loader's collate_fn"
+        )
     few = f", pad_to_multiple_of={FEW_LENGTHS}" if on_gpu else ""
-    return text + f"become tokens, and {COLLATES}(tokenizer{few}) to make batches of them"
+    return f"no {FULL} where texts become tokens, and {COLLATES}(tokenizer{few}) for batches"

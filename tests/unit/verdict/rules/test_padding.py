@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuwatch.tui.messages import Settings
@@ -105,6 +106,30 @@ def test_batches_of_all_lengths_are_grouped() -> None:
     assert found.forecast is not None
     assert found.forecast.speedup == pytest.approx(found.speedup)
     assert Engine().judge(on_cpu(VARIED)).finding.kind == "padding"
+
+
+def forward_in(unpacked: bool) -> Stacks:
+    places = (
+        FrameShare(0.5, "LSTM.forward (torch/nn/modules/rnn.py:9)", None, phase="forward",
+                   in_net=True, unpacked=unpacked, samples=50),
+        FrameShare(0.2, "Linear.forward (torch/nn/modules/linear.py:9)", None, phase="forward",
+                   in_net=True, unpacked=True, samples=50),
+    )  # fmt: skip
+    return replace(stacks(main=[(0.3, "x (y.py:1)", None)]), main=places)
+
+
+def test_without_a_mask_it_is_asked_whether_texts_are_packed() -> None:
+    by_ids = tuple(Padding(*msgspec.structs.astuple(one)[:-1], True) for one in FIXED)
+    assert padding(on_cpu(by_ids)) is None, "no source was read"
+    assert padding(on_cpu(by_ids, stacks=forward_in(unpacked=False))) is None
+    found = found_of(on_cpu(by_ids, stacks=forward_in(unpacked=True)))
+    assert found.advice[0].startswith("batches of texts of about one length")
+    assert found.advice[0].endswith("pad_sequence, in the loader's collate_fn")
+    assert not any("pack" in action for action in found.advice)
+    assert found.forecast is not None
+    with_masks = found_of(on_cpu(FIXED)).speedup
+    assert 1.0 < found.forecast.speedup == found.speedup < (with_masks or 0.0)
+    assert found.evidence[-1].text.startswith("without a mask: one id fills the rows up")
 
 
 def test_a_forward_counts_as_far_as_it_is_below_a_module() -> None:
