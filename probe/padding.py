@@ -5,8 +5,8 @@ the shape of the ids that is 0 exactly where these are all one id, the padding's
 is an id that ends the rows, or begins them, and is nowhere else in them.
 
 A look at a mask takes 3 to 9 us of int64 with warm caches and 15 to 35 us with cold ones (16 x 128
-to 128 x 512, two cores), at ids without a mask 45 to 65 us, or 25 us where they show no padding; no sum is as
-large as what torch spreads over threads.
+to 128 x 512, two cores), at ids without a mask 45 to 65 us, or 25 us where they show no padding; no
+sum is as large as what torch spreads over threads.
 """
 
 from collections import Counter, UserDict
@@ -34,8 +34,9 @@ FEWEST_ROWS: Final = 4
 MOST_ROWS: Final = 32
 FEWEST_IDS: Final = 16
 FEWEST_LENGTHS: Final = 3
-"""Rows of ids without a mask that are looked at, positions, and numbers of ids that the rows have without what may
-be padding: texts are of all lengths, and what is missing of a row of features is not."""
+"""Rows of ids without a mask that are looked at, positions, and numbers of ids that the rows have
+without what may be padding: texts are of all lengths, what is missing of a row of features is not.
+"""
 
 PaddingSeen = tuple[int, int, int, int, bool]
 """The fields of `messages.PaddingSeen`: rows that were looked at, positions of each, how many of
