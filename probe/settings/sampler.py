@@ -24,8 +24,9 @@ from .optimizers import Optimizers
 from .tables import TABLE, tables_of
 from .unused import Unused
 
-AGAIN_NS: Final = 1_000_000_000
-"""Between two samples at a backward, however long the turn."""
+AGAIN_NS: Final = 500_000_000
+"""Between two samples at a backward, however long the turn. One is asked for each second: half of
+that, for no two seconds are alike."""
 WALK_AGAIN_NS: Final = 10_000_000_000
 """Between two walks through a graph, the one sample that costs more than a few microseconds."""
 

@@ -112,6 +112,18 @@ class _Sorting:
     settled: bool
 
 
+class WarmUp(NamedTuple):
+    """Of a training, perf_counter_ns."""
+
+    start_ns: int
+    """Where the first step that is known began; 0 before there is one."""
+    end_ns: int
+    """Of its last step, or that start while none is known to be."""
+
+
+NONE: Final = WarmUp(0, 0)
+
+
 class SortedStacks:
     """Sorts what one store holds by what the others do."""
 
@@ -129,7 +141,7 @@ class SortedStacks:
         self._made_of: tuple[object, ...] = ()
 
     def merged(
-        self, now_ns: int, apart: Collection[int], first_step_ns: int = 0
+        self, now_ns: int, apart: Collection[int], warm_up: WarmUp = NONE
     ) -> StackTrees | None:
         """The trees, without the workers of these pids; None without a sample. The same object as
         before while nothing has changed."""
@@ -139,10 +151,10 @@ class SortedStacks:
             self._sorted_by = sorted_by
             self._sorted.clear()
         self._sort(chunks, now_ns)
-        key = (sorted_by, frozenset(apart), first_step_ns, tuple(self._sorted.items()))
+        key = (sorted_by, frozenset(apart), warm_up, tuple(self._sorted.items()))
         if key != self._made_of:
             self._made_of = key
-            self._made = self._make(chunks, apart, first_step_ns)
+            self._made = self._make(chunks, apart, warm_up)
         return self._made
 
     def _find_sorting(self) -> SortedBy:
@@ -168,7 +180,7 @@ class SortedStacks:
         return Idleness(waits_on_gpu(rows, steps), self._gpus.busy_since(since_ns))
 
     def _make(
-        self, chunks: Collection[StacksSeen], apart: Collection[int], first_step_ns: int
+        self, chunks: Collection[StacksSeen], apart: Collection[int], warm_up: WarmUp
     ) -> StackTrees | None:
         every: list[StackCount] = []
         idle: list[StackCount] = []
@@ -176,8 +188,8 @@ class SortedStacks:
         for chunk in chunks:
             sorting = self._sorted[chunk.started_ns]
             kept = [one for one in chunk.stacks if one.role != "worker" or one.pid not in apart]
-            if chunk.started_ns < first_step_ns:
-                kept = _of_steps(kept, chunk, first_step_ns)
+            if chunk.started_ns < warm_up.end_ns:
+                kept = _of_steps(kept, chunk, warm_up)
             every += kept
             idle += _only(kept, sorting.idle)
             busy += _only(kept, sorting.busy)
@@ -189,19 +201,22 @@ class SortedStacks:
         return StackTrees(self._sorted_by, timed, *parts)
 
 
-def _of_steps(
-    stacks: Sequence[StackCount], chunk: StacksSeen, first_step_ns: int
-) -> list[StackCount]:
-    """What the training thread did before the first step is no part of the time that steps take: it
-    read the data, built the net, evaluated once. Where nobody knows a sample's moment a chunk
-    belongs to what holds most of it."""
+def _of_steps(stacks: Sequence[StackCount], chunk: StacksSeen, warm_up: WarmUp) -> list[StackCount]:
+    """What the training thread did before is no part of the time that steps take: it read the data,
+    built the net, chose kernels. Its workers make the first batches before the first step, and wait
+    while it warms up. Where nobody knows a sample's moment a chunk belongs to what holds most of
+    it."""
     beside = [one for one in stacks if one.role != "main"]
     main = [one for one in stacks if one.role == "main"]
     if chunk.moments_ms:
-        first_ms = (first_step_ns - chunk.started_ns) / 1e6
-        since = sum(1 << i for i, at_ms in enumerate(chunk.moments_ms) if at_ms >= first_ms)
-        return [*_only(main, since), *beside]
-    return [*main, *beside] if chunk.started_ns + chunk.t_ns > 2 * first_step_ns else beside
+        moments = [chunk.started_ns + at_ms * 1_000_000 for at_ms in chunk.moments_ms]
+        since = sum(1 << i for i, at_ns in enumerate(moments) if at_ns >= warm_up.end_ns)
+        before = sum(1 << i for i, at_ns in enumerate(moments) if at_ns < warm_up.start_ns)
+        return [*_only(main, since), *_only(beside, before | since)]
+    middle_ns = (chunk.started_ns + chunk.t_ns) // 2
+    if middle_ns > warm_up.end_ns:
+        return [*main, *beside]
+    return beside if middle_ns < warm_up.start_ns else []
 
 
 def sort_chunk(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:

@@ -27,6 +27,7 @@ from .scoring import (
     worth,
 )
 from .thresholds import hysteresis as limits
+from .thresholds.causes import LEAST_MASKS
 from .window import SampleWindow, Window, WindowT
 
 _OF_THE_GPU: Final = ("compute", "memory-bandwidth", "padding")
@@ -200,6 +201,9 @@ def _signals(window: Window) -> frozenset[str]:
         "gpu clock": on_device(window) is not None,
         "counters": activity is not None and activity.busy is not None,
         "stacks": bool(main_places(window)),
+        "padding": len(window.padding) >= LEAST_MASKS,
+        "unused gradients": window.settings is not None
+        and window.settings.unused_parameters is not None,
     }
     return frozenset(name for name, there in found.items() if there)
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpuwatch.probe.settings import unused
-from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
+from gpuwatch.probe.settings.sampler import SettingsSampler
 from gpuwatch.probe.settings.unused import MOST_WALKS, NUMBERS, found_below, numbers_of
 from gpuwatch.tui.messages import Settings
 from tests.unit.probe.held_clock import Watched, watched
@@ -38,7 +38,7 @@ def seen(run: Watched, train: Callable[[], None], seconds: int = 6) -> Settings:
     """What is known after so many seconds of a loop."""
     sampler = SettingsSampler(run.recorder)
     for _ in range(seconds):
-        run.clock.work(AGAIN_NS / 1e6)
+        run.clock.work(1_000)
         sampler.ask()
         train()
         train()

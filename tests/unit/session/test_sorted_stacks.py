@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from gpuwatch.tui.model.observations import Activity, ActivitySeen, StackCount, StacksSeen
 from gpuwatch.tui.model.stack_trees import StackTrees, worth_showing
 from gpuwatch.tui.session.gpu import GpuStore
@@ -11,6 +13,7 @@ from gpuwatch.tui.session.stacks_by_gpu_state import (
     GpuInterval,
     Idleness,
     SortedStacks,
+    WarmUp,
     sort_chunk,
     state_of,
     threads_of,
@@ -204,10 +207,10 @@ def test_an_evaluation_before_the_first_step_is_no_part_of_the_steps() -> None:
     loop = StackCount(role="main", pid=1, thread="t", frames=WAIT, count=10)
     stores.stacks.seen(StacksSeen(t_ns=2 * S, started_ns=S, samples=10, stacks=(loop,)))
     assert stores.merged(3 * S).all.summary.main_samples == 29
-    since = stores.sorted.merged(3 * S, (), S)
+    since = stores.sorted.merged(3 * S, (), WarmUp(S, S))
     assert since is not None
     assert since.all.summary.main_samples == 10
-    later = stores.sorted.merged(3 * S, (), 0)
+    later = stores.sorted.merged(3 * S, ())
     assert later is not None
     assert later.all.summary.main_samples == 29, "a first step that began earlier"
 
@@ -219,15 +222,35 @@ def test_what_the_thread_did_before_the_first_step_is_no_part_of_the_steps() -> 
     stores.stacks.seen(chunk({WAIT: (1 << 20) - 1}))
     stores.stacks.seen(chunk({WAIT: 0b11111, SPIN: (1 << 20) - 1 & ~0b11111}, started_ms=1_100))
     assert stores.merged(3 * S).all.summary.main_samples == 40
-    since = stores.sorted.merged(3 * S, (), 1_100 * MS + 225 * MS)
+    since = stores.sorted.merged(3 * S, (), WarmUp(1_325 * MS, 1_325 * MS))
     assert since is not None
     assert since.all.summary.main_samples == 16
     assert [one.samples for one in since.all.merged] == [1, 15]
     worker = StackCount(role="worker", pid=7, thread="t", frames=WAIT, count=19)
     stores.stacks.seen(StacksSeen(t_ns=4 * S, started_ns=3 * S, samples=19, stacks=(worker,)))
-    since = stores.sorted.merged(5 * S, (), 9 * S)
+    since = stores.sorted.merged(5 * S, (), WarmUp(9 * S, 9 * S))
     assert since is not None
     assert since.all.summary.worker_samples == 19, "workers make the first batches before it"
+
+
+def test_samples_of_the_warm_up_are_no_part_of_the_steps() -> None:
+    """pytorch-cifar chooses kernels for eight seconds in its first step, while its workers wait:
+    "busy 11% of the time", and "workers wait for what they fetch" of a loader that computes."""
+    stores = Stores()
+    stores.stacks.seen(chunk({WAIT: (1 << 20) - 1}))
+    since = stores.sorted.merged(3 * S, (), WarmUp(-S, 525 * MS))
+    assert since is not None
+    assert since.all.summary.main_samples == 10
+    worker = StackCount(
+        role="worker", pid=7, thread="t", frames=WAIT, count=20, moments=(1 << 20) - 1
+    )
+    mixed = structs.replace(chunk({WAIT: (1 << 20) - 1}), stacks=(worker,))
+    workers = Stores()
+    workers.stacks.seen(mixed)
+    since = workers.sorted.merged(3 * S, (), WarmUp(225 * MS, 525 * MS))
+    assert since is not None
+    assert since.all.summary.worker_samples == 14
+    assert workers.sorted.merged(3 * S, (), WarmUp(-S, S)) is None
 
 
 def test_workers_of_an_evaluation_are_left_out() -> None:

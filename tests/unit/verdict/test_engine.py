@@ -1,9 +1,12 @@
 """The engine: one verdict from all rules, and its memory."""
 
 import random
+from typing import Any
 
+import msgspec
 import pytest
 
+from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine, _merged
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.scoring import state
@@ -167,6 +170,20 @@ def test_a_cause_is_named_by_the_first_look_that_has_its_signal() -> None:
     engine = Engine()
     assert engine.judge(blind).finding.kind == "incomplete"
     assert engine.judge(seen).finding.kind == "host"
+
+
+def test_gradients_that_turn_out_to_be_unused_take_the_headline_at_once() -> None:
+    """They are known some seconds after the first steps, by which a smaller cause leads."""
+    rows = even(60, data_ms=18, forward_ms=25, backward_ms=50, optimizer_ms=2)
+    early = Settings(parameters=20, parameter_device="cpu")
+    later = msgspec.structs.replace(
+        early, unused_parameters=18, graph_parameters=20, unused_nodes=0.9
+    )
+    engine = Engine()
+    given: dict[str, Any] = {"loaders": (loader(0),)}
+    assert engine.judge(window(rows[:59], settings=early, **given)).finding.kind == "input"
+    found = engine.judge(window(rows, settings=later, **given)).finding
+    assert (found.kind, found.sub) == ("compute", "unused-gradients")
 
 
 def test_a_step_without_length_is_no_error() -> None:

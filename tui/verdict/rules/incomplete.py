@@ -3,7 +3,7 @@
 from typing import Final
 
 from ..code_places import fetching_unseen, main_places, place_evidence
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, find_missing
 from ..format import percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..idle_ledger import IDLE, Part, idle_ledger
@@ -50,7 +50,7 @@ def incomplete(window: StepWindow) -> Finding | None:
             f"{percent(other.mean)} of each step is between the phases: Python, or a wait "
             "for the GPU",
             (Evidence("stack samples would show which", "hook", other.mean),),
-            ("enable py-spy: see `gpuwatch doctor`",),
+            _how_to_sample(window),
         )
     idle = idle_of(window)
     if idle >= 1 - GPU_BUSY and on_device(window) is not None and not main_places(window):
@@ -60,9 +60,15 @@ def incomplete(window: StepWindow) -> Finding | None:
             "info",
             f"GPU idle {percent(idle)} of the time; what the host does then is unknown",
             (Evidence("stack samples would show it", "gpm", idle),),
-            ("enable py-spy: see `gpuwatch doctor`",),
+            _how_to_sample(window),
         )
     return None
+
+
+def _how_to_sample(window: StepWindow) -> tuple[str, ...]:
+    """Nothing where the first samples are on their way."""
+    absent = find_missing(window.missing, "stacks")
+    return ("enable py-spy: see `gpuwatch doctor`",) if absent else ()
 
 
 def _is_busy(window: StepWindow) -> bool:

@@ -1,5 +1,6 @@
 """Batches of texts that are filled up to one length: the net computes on what is no text."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +24,7 @@ from ..thresholds.causes import (
     NET_NS_A_TENSOR,
     TOKENS_GIVE_ON_GPU,
 )
-from ..thresholds.gpu import SM_FULL
+from ..thresholds.gpu import LOOP_SHARE, SM_FULL
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 
@@ -31,6 +32,7 @@ FULL: Final = 'padding="max_length"'
 TRIMS: Final = "pad each batch to its own longest text"
 TRIMS_FIRST: Final = 0.5
 """Of what sorting saves: where less of it comes from that alone, texts are sorted at once."""
+RECURRENT: Final = re.compile(r"(LSTM|GRU|RNN)\.forward \(torch/nn/modules/rnn\.py")
 BESIDE_TOKENS: Final = 1.4
 """Of a net without masks, so without attention, what shorter batches take over what goes by the
 token: 1.3 (three convolutions) and 1.1 (an LSTM both ways) on two cores, 77 of 256 tokens kept;
@@ -130,7 +132,7 @@ def padding(window: StepWindow) -> Finding | None:
             then = f"and then {groups}, {times(least)} or more together"
             advice = [f"{TRIMS}, {times(first)} or more: {how}", then, *packs]
         else:
-            both = f"{groups}, {times(least)} or more, each padded to its own longest text"
+            both = f"{GROUPS}, {times(least)} or more, each padded to its own longest text"
             advice = [f"{both}: {how}", *packs]
     headline = f"{percent(found.padding.mean)} of the tokens in a batch are padding"
     made = cause("padding", None, share, headline, _evidence(found), tuple(advice), gain=best)
@@ -190,13 +192,24 @@ def _forward_in_net(window: StepWindow) -> float | None:
 def _after_on_gpu(window: StepWindow, left: float) -> float | None:
     """A step in which the net's kernels take as much less as they have less to do, as part of what
     it is: no shorter than the host needs to launch them. Kernels that leave multiprocessors empty
-    take as long for fewer tokens."""
+    take as long for fewer tokens. A recurrent layer has kernels of its own for each position, and
+    the host launches as many."""
+    if _is_recurrent(window):
+        net = [row.forward_ns + row.backward_ns for row in window.steps]
+        return 1.0 - share_of(net, [wall_of(row) for row in window.steps]).mean * (1.0 - left)
     known, seen = replayed(window), window.activity
     if known is None or seen is None or not seen.busy or seen.sm is None:
         return None
     filled = min(1.0, seen.sm / seen.busy / SM_FULL)
     host = min(known.with_kernels(0.0), host_alone(window))
     return max(host, known.with_kernels(1.0 - filled * (1.0 - left)))
+
+
+def _is_recurrent(window: StepWindow) -> bool:
+    """Most of the forward, as the host has it, is in layers that go from position to position."""
+    forward = [place for place in main_places(window) if place.phase == "forward"]
+    layers = share_held([place for place in forward if RECURRENT.match(place.frame)])
+    return layers > 0.0 and layers >= LOOP_SHARE * share_held(forward)
 
 
 def _gain(window: StepWindow, share: float) -> Gain:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.findings import MissingSignal, Verdict
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.scoring import missing_of
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
@@ -61,7 +61,10 @@ def test_an_idle_gpu_is_not_called_the_limit_before_stacks_are_there() -> None:
     steps = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
     on_gpu = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 8, "optimizer_ms": 2, "lag_ms": 3}
     early = Engine().judge(gpu_window(steps, on_gpu, activity=activity(60))).finding
-    assert (early.kind, early.sub) == ("incomplete", "stacks")
+    assert (early.kind, early.sub, early.advice) == ("incomplete", "stacks", ())
+    never = (MissingSignal("stacks", "py-spy is not installed"),)
+    without = gpu_window(steps, on_gpu, activity=activity(60), missing=never)
+    assert Engine().judge(without).finding.advice == ("enable py-spy: see `gpuwatch doctor`",)
     main = stacks([(0.9, "forward (model.py:12)", None)])
     later = Engine().judge(gpu_window(steps, on_gpu, activity=activity(60), stacks=main)).finding
     assert later.kind == "launch"

@@ -230,6 +230,19 @@ def test_kernels_that_fill_no_gpu_take_as_long_for_fewer_tokens() -> None:
     assert padding(on_gpu(VARIED, HOST, activity=thin)) is None
 
 
+def test_a_recurrent_layer_has_kernels_for_each_position() -> None:
+    """Though they fill no GPU, and though the host needs all of the step to launch them."""
+    layer = FrameShare(0.6, "LSTM.forward (torch/nn/modules/rnn.py:9)", None, phase="forward",
+                       in_net=True, samples=50)  # fmt: skip
+    seen = replace(stacks(main=[(0.4, "x (y.py:1)", None)]), main=(layer,))
+    thin = activity(83, sm=45, tensor=2, fp32=1, dram=2)
+    found = found_of(on_gpu(VARIED, HOST, activity=thin, stacks=seen))
+    assert found.share == pytest.approx(90 / 95.1 * (1 - 32 / 76 * 1.05), abs=0.01)
+    linear = replace(layer, frame="Linear.forward (torch/nn/modules/linear.py:9)")
+    other = replace(seen, main=(linear,))
+    assert (found_of(on_gpu(VARIED, HOST, stacks=other)).share or 0) != found.share
+
+
 def test_without_the_counters_nothing_is_claimed_of_a_gpu() -> None:
     assert padding(on_gpu(VARIED, HOST, activity=None)) is None
 
