@@ -104,11 +104,13 @@ def idle_gpu(window: StepWindow) -> Finding | None:
         return None
     parts = sorted(IDLE, key=ledger.shares.__getitem__, reverse=True)
     named = [f"{WORDS_OF[one]} {percent(ledger.shares[one])}" for one in parts[:NAMED]]
-    headline = f"the GPU is idle {percent(idle)} of the time, and no single cause holds "
-    headline += f"{percent(ENTER_SHARE)}: {', '.join(named)}"
+    headline = f"the GPU is idle {percent(idle)} of the time"
     if ledger.unexplained >= ENTER_SHARE:
-        headline = f"the GPU is idle {percent(idle)} of the time, "
-        headline += f"{percent(ledger.unexplained)} for no cause that shows"
+        headline += f", {percent(ledger.unexplained)} for no cause that shows"
+    elif ledger.shares[parts[0]] < ENTER_SHARE:
+        headline += f", and no single cause holds {percent(ENTER_SHARE)}: {', '.join(named)}"
+    else:
+        headline += f": {', '.join(named)}"  # it does not give that back, or not for sure
     evidence = (
         Evidence(f"the GPU is busy {percent(ledger.busy)} of the time", counted_by(activity)),
         *(place_evidence(place, "main-thread") for place in main_places(window)[:2]),

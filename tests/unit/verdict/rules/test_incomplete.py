@@ -6,6 +6,7 @@ from typing import Any
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import MissingSignal, Verdict
 from gpuwatch.tui.verdict.rules.compute import compute
+from gpuwatch.tui.verdict.rules.incomplete import idle_gpu
 from gpuwatch.tui.verdict.scoring import missing_of
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
@@ -83,6 +84,16 @@ def test_a_gpu_that_idles_for_many_small_reasons_is_not_the_limit() -> None:
     assert "Python 7%" in found.headline
     full = gpu_window(steps, {**on_gpu, "lag_ms": 41}, activity=activity(86), stacks=main)
     assert Engine().judge(full).finding.kind == "compute"
+
+
+def test_a_cause_that_holds_a_tenth_is_not_said_to_hold_less() -> None:
+    """ "No single cause holds 10%: launching 15%" stood over an LSTM whose launches may give that
+    back or not."""
+    main = stacks([(0.9, "forward (model.py:12)", None)])
+    seen = gpu_window(LAUNCHING, LAUNCHING_ON_GPU, activity=activity(70), stacks=main)
+    found = idle_gpu(seen)
+    assert found is not None
+    assert found.headline.startswith("the GPU is idle 30% of the time: launching ")
 
 
 def test_a_busy_gpu_is_the_limit_whatever_the_loader() -> None:
