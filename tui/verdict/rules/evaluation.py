@@ -1,5 +1,6 @@
 """Evaluation inside training: its budget, apart from every cause of slow steps."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from ..code_places import (
     by_user_function,
     main_places,
+    own_frame,
     place_evidence,
     share_where,
 )
@@ -18,6 +20,7 @@ from ..format import ms, percent
 from ..gpu_clock import on_device
 from ..pauses import Pauses, evaluations, pause_evidence
 from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples
 from ..thresholds.causes import RHYTHM_EVENTS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
@@ -114,6 +117,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
     where = by_user_function(replace(one, caller=one.evaluation or one.caller) for one in places)
     if not acting and (function := where[0].frame) and places[0].evaluation:
         seldom_at = f"evaluate less often: {function}"
+    elif not acting and (asked := _asked_at(places)):
+        seldom_at = f"evaluate less often: {asked}"
     evidence = [place_evidence(where[0], "main-thread"), Evidence(text, "hook")]
     if paused is not None:
         evidence.insert(1, pause_evidence(paused, "evaluation")[0])
@@ -130,6 +135,14 @@ def _by_samples(window: StepWindow) -> Finding | None:
         return replace(found, speedup_is="bound")  # rollouts are what is trained on
     # Of evaluations nearly all can go; on a GPU samples alone do not show what goes with them.
     return found if window.gpu_present and paused is None else with_interval(found)
+
+
+def _asked_at(places: Sequence[FrameShare]) -> str:
+    """The line within the training's own function that holds most; "" where it could not be
+    read."""
+    most = max(places, key=lambda place: place.share)
+    frame, line = own_frame(most), most.line
+    return f'{frame}: "{line}"' if frame and line else ""
 
 
 def _gain(window: StepWindow, share: Share, paused: Pauses | None) -> Gain | None:

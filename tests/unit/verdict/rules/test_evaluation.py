@@ -161,6 +161,24 @@ def test_the_function_that_evaluates_is_named_and_not_one_that_training_calls_to
     assert found.advice[0] == "evaluate less often: estimate_loss (train.py:222)"
 
 
+def test_of_an_evaluation_without_a_function_the_line_is_named() -> None:
+    seen = unmarked(0.5, "")
+    own = "<module> (ode_demo.py:170)"
+    line = "pred_y = odeint(func, true_y0, t)"
+    places = (
+        FrameShare(0.1, "F.mse_loss (torch/nn/functional.py:3)", own, phase="evaluation"),
+        FrameShare(0.4, "Linear.forward (torch/nn/modules/linear.py:9)", own, line, "evaluation"),
+    )
+    assert seen.stacks is not None
+    found = evaluation(replace(seen, stacks=replace(seen.stacks, main=places)))
+    assert found is not None
+    assert found.advice[0] == f'evaluate less often: {own}: "{line}"'
+    places = tuple(replace(one, line="") for one in places)
+    found = evaluation(replace(seen, stacks=replace(seen.stacks, main=places)))
+    assert found is not None
+    assert found.advice[0].endswith("that no mark shows")
+
+
 def test_an_environment_that_steps_is_a_rollouts() -> None:
     """A PPO loop was advised to evaluate less often."""
     found = evaluation(unmarked(0.59, "World.step (ppo.py:30)"))
