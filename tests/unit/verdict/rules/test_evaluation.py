@@ -173,8 +173,8 @@ def test_of_an_evaluation_without_a_function_the_line_is_named() -> None:
     found = evaluation(replace(seen, stacks=replace(seen.stacks, main=places)))
     assert found is not None
     assert found.advice[0] == f'evaluate less often: {own}: "{line}"'
-    places = tuple(replace(one, line="") for one in places)
-    found = evaluation(replace(seen, stacks=replace(seen.stacks, main=places)))
+    unread = tuple(replace(one, line="") for one in places)
+    found = evaluation(replace(seen, stacks=replace(seen.stacks, main=unread)))
     assert found is not None
     assert found.advice[0].endswith("that no mark shows")
 
