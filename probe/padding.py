@@ -186,8 +186,8 @@ def _count_ids(ids: Any) -> PaddingSeen | None:
     for end in (-1, 0):
         edge = ids[:, end].tolist()
         pad, rows_with = Counter(edge).most_common(1)[0]
-        if rows_with * 4 < rows:
-            continue  # most rows are full: whatever fills the others up is little
+        if rows_with * 4 < rows or pad < 0:
+            continue  # most rows are full; or these are targets, of which -100 is not learnt
         hidden = ids == pad
         changes = (hidden[:, 1:] != hidden[:, :-1]).sum(1).tolist()
         kept = (length - hidden.sum(1)).tolist()

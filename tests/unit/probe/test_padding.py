@@ -168,10 +168,11 @@ def test_without_a_mask_the_ids_show_what_fills_the_rows_up(pad: int, left: bool
         TABLE,
         torch.stack([TABLE, TABLE]),
         ids_of(LONG).float(),
+        ids_of(LONG, -100),
     ],
     ids=[
         *("few rows", "short", "no padding", "two lengths", "also elsewhere"),
-        *("features", "of each pair", "floats"),
+        *("features", "of each pair", "floats", "targets"),
     ],
 )
 def test_ids_that_may_be_no_texts_show_nothing(ids: torch.Tensor) -> None:
