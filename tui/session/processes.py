@@ -109,8 +109,10 @@ class ProcessStore:
             beside_cores=_mean([_beside(look) for look in looks]),
         )
 
-    def worker_use(self, apart: Collection[int] = ()) -> WorkerUse | None:
-        """The workers over the window, but for these pids; None where there are none now."""
+    def worker_use(self, apart: Collection[int] = (), since_ns: int = 0) -> WorkerUse | None:
+        """The workers over the window, but for these pids; None where there are none now. What they
+        use is that of readings which begin after `since_ns`: they wait while a training warms up.
+        """
 
         def counts(process: ProcessUse) -> bool:
             return process.role == "worker" and process.pid not in apart
@@ -119,7 +121,9 @@ class ProcessStore:
         if not count:
             return None
         looks = [[p for p in look.processes if counts(p)] for look in self._readings]
-        rows = [process for look in looks for process in look]
+        begun = [0, *(look.t_ns for look in self._readings)]
+        warm = [each for each, t_ns in zip(looks, begun, strict=False) if t_ns >= since_ns]
+        rows = [process for look in warm for process in look]
         first_ns: dict[int, int] = {}
         for look in self._readings:
             for process in filter(counts, look.processes):
@@ -127,13 +131,13 @@ class ProcessStore:
         now = [first_ns[process.pid] for process in self.processes if counts(process)]
         read = [
             sum(process.read_bytes_s or 0.0 for process in look)
-            for look in looks
+            for look in warm
             if any(process.read_bytes_s is not None for process in look)
         ]
         return WorkerUse(
             count=count,
             cpu_percent=_mean([process.cpu_percent for process in rows]),
-            disk_wait_share=sum(p.status == "D" for p in rows) / len(rows),
+            disk_wait_share=sum(p.status == "D" for p in rows) / len(rows) if rows else None,
             read_bytes_s=_mean(list(read)),
             run_delay=_part([process.run_delay_percent for process in rows]),
             exited=len(first_ns) - count,

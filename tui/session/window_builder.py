@@ -276,7 +276,7 @@ class Assessment:
             stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=stores.processes.worker_use(self._apart),
+            workers=stores.processes.worker_use(self._apart, self._warmed.end_ns),
             stacks=self.stacks,
             memory=stores.memory.main.all(),
             worker_memory=stores.memory.workers.all(),

@@ -50,6 +50,23 @@ def test_a_stretch_without_a_look_is_as_the_newest_one_saw_it() -> None:
     assert store.host_use(2_100 * MS, 2_200 * MS).run_delay == pytest.approx(0.3)
 
 
+def test_what_workers_use_while_a_training_warms_up_does_not_count() -> None:
+    """They wait for ten seconds while cuDNN chooses kernels: "yet using 4% of a core"."""
+    store = ProcessStore()
+    for at in range(1, 6):
+        workers = [process(2, "worker", cpu_percent=2.0 if at < 4 else 90.0)]
+        store.seen(processes(1_000 * at, process(1), *workers))
+    every = store.worker_use()
+    assert every is not None
+    assert every.cpu_percent == pytest.approx((3 * 2 + 2 * 90) / 5)
+    warm = store.worker_use(since_ns=2_500 * MS)
+    assert warm is not None
+    assert warm.cpu_percent == pytest.approx(90), "readings that begin at 3 and 4 s"
+    none = store.worker_use(since_ns=4_500 * MS)
+    assert none is not None
+    assert (none.count, none.cpu_percent, none.disk_wait_share) == (1, None, None)
+
+
 def test_how_long_workers_wait_for_a_core() -> None:
     store = ProcessStore()
     store.seen(look(1_000, 5.0))

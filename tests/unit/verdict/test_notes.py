@@ -11,6 +11,7 @@ from gpuwatch.tui.verdict.notes import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.data import (
     blocking_copies,
     inline_loading,
+    own_producers,
     pageable_batches,
     pinned_short,
     restarted_workers,
@@ -30,7 +31,7 @@ from gpuwatch.tui.verdict.notes.training import (
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window
+from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window, worker_use
 
 
 def noted(rule: NoteRule[StepWindow], seen: StepWindow) -> Note:
@@ -234,6 +235,22 @@ def test_workers_that_are_started_again_show_what_an_epochs_start_takes() -> Non
     for other in (loader(4, iterations=1), loader(4, iterations=5, persistent_workers=True)):
         assert restarted_workers(window(epochs(90, 200.0), loaders=(other,))) is None
     assert restarted_workers(window(epochs(90, 200.0), loaders=(loader(0, iterations=5),))) is None
+
+
+def test_processes_of_the_programs_own_that_never_wait_may_be_late() -> None:
+    """SASRec's sampler, which nobody saw: launches were blamed, and twelve processes gave 1.42x."""
+    tireless = replace(worker_use(3, 100), oldest_s=6.0)
+    note = noted(own_producers, window(even(60, **STEP), workers=tireless, loaders=()))
+    assert note.text.startswith("3 processes that it started compute all the time: if they make")
+    assert note.cost == "100% of a core each"
+    one = noted(
+        own_producers, window(even(60, **STEP), workers=replace(tireless, count=1), loaders=())
+    )
+    assert one.text.startswith("a process that it started computes all the time: if it makes")
+    for other in (None, worker_use(3, 100), replace(tireless, cpu_percent=90.0),
+                  replace(tireless, cpu_percent=None), replace(tireless, exited=2)):  # fmt: skip
+        assert own_producers(window(even(60, **STEP), workers=other, loaders=())) is None
+    assert own_producers(window(even(60, **STEP), workers=tireless, loaders=(loader(3),))) is None
 
 
 def test_the_start_of_the_run_is_not_the_start_of_an_epoch() -> None:

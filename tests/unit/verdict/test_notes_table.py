@@ -1,6 +1,7 @@
 """Which notes are reported beside a verdict, and for how long."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
@@ -13,7 +14,7 @@ from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.scoring import state
 from gpuwatch.tui.verdict.thresholds.causes import NOTE_LEAVE_TIMES
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
-from tests.unit.verdict.windows import GIB, even, loader, memory, window
+from tests.unit.verdict.windows import GIB, even, loader, memory, window, worker_use
 
 FULL = GpuMemory(
     t_ns=0,
@@ -82,6 +83,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         window(even(60, **STEP), settings=one, cores=16.0, machine_cpu_percent=8.0),
         window(even(60, **{**STEP, "optimizer_ms": 30}), settings=fused),
         on_gpu(settings(profiler=True, parameter_dtype="float64")),
+        window(even(60, **STEP), loaders=(), workers=replace(worker_use(2, 99), oldest_s=9.0)),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

@@ -10,7 +10,14 @@ from typing import Final
 from ..findings import Finding, Note
 from ..thresholds.causes import NOTE_LEAVE_TIMES
 from ..window import StepWindow, WindowT
-from .data import blocking_copies, inline_loading, pageable_batches, pinned_short, restarted_workers
+from .data import (
+    blocking_copies,
+    inline_loading,
+    own_producers,
+    pageable_batches,
+    pinned_short,
+    restarted_workers,
+)
 from .training import (
     anomaly,
     costly_update,
@@ -43,6 +50,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (deterministic, "use_deterministic_algorithms"),
     (restarted_workers, "persistent_workers"),
     (inline_loading, "num_workers"),
+    (own_producers, "cheaper batches"),
     (one_thread, "set_num_threads"),
     (pinned_short, "pin_memory"),
     (memory_full, "torch.utils.checkpoint"),

@@ -1,4 +1,4 @@
-"""num_workers=0, while that costs little."""
+"""Loaders, copies, and processes of the program's own that may make its batches."""
 
 import re
 from dataclasses import replace
@@ -61,6 +61,28 @@ def inline_loading(window: StepWindow) -> Note | None:
         cost += ", hidden behind the GPU's work"
     text = f"num_workers 0 → {plan.workers}: the training thread loads every batch itself"
     return Note(text, cost, "hook")
+
+
+TIRELESS_PERCENT: Final = 95.0
+"""Of a core. A process that hands its batches to a queue waits while that is full: one that never
+does is late, or the queue has room still (SASRec's sampler, three at 99 to 101 % of a core: twelve
+gave 1.42x on an H200)."""
+SEEN_S: Final = 3.0
+
+
+def own_producers(window: StepWindow) -> Note | None:
+    """Processes that the program started, without a loader, and that never wait."""
+    used = window.workers
+    if window.loaders or used is None or (used.cpu_percent or 0.0) < TIRELESS_PERCENT:
+        return None
+    if used.oldest_s < SEEN_S or used.exited:
+        return None
+    what, them = f"{used.count} processes that it started compute", "they make"
+    if used.count == 1:
+        what, them = "a process that it started computes", "it makes"
+    text = f"{what} all the time: if {them} its batches, the training waits for them, soon if not "
+    cost = f"{used.cpu_percent:.0f}% of a core each"
+    return Note(f"{text}now; more processes, or cheaper batches", cost, "proc")
 
 
 def pageable_batches(window: StepWindow) -> Note | None:
