@@ -19,7 +19,7 @@ from .gpu_steps import GpuStepStore
 from .stack_phases.classify import phase_of
 from .stacks import StackStore, branches_of
 from .step_profile import ProfileSample
-from .steps import StepStore
+from .steps import RECENT_ROWS, StepStore
 
 # When the GPU was idle and when it was busy, as far as anything shows it.
 
@@ -122,6 +122,28 @@ class WarmUp(NamedTuple):
 
 
 NONE: Final = WarmUp(0, 0)
+
+
+class WarmUpStore:
+    """The warm-up as far as it is known. Of a run that was warm before it was watched it ends where
+    the first step that is known begins."""
+
+    def __init__(self) -> None:
+        self.known = NONE
+        self._until = 0
+        """Number of the last step of the warm-up that is behind."""
+
+    def update(self, steps: StepStore, last: int) -> WarmUp:
+        """With the number of its last step, which may lie ahead of the newest."""
+        rows = steps.last(RECENT_ROWS) if self._until < last else ()
+        if not rows:
+            return self.known
+        first_ns = self.known.start_ns or rows[0].start_ns
+        warm_ns = [row.end_ns for row in rows if row.number <= last]
+        self.known = WarmUp(first_ns, max(self.known.end_ns, first_ns, *warm_ns))
+        if rows[-1].number >= last:
+            self._until = last
+        return self.known
 
 
 class SortedStacks:

@@ -23,8 +23,8 @@ from .judge import Judge
 from .processes import ProcessStore
 from .stack_samples import HOST, LOADING, StackSampleStore
 from .stacks import StackStore
-from .stacks_by_gpu_state import SortedStacks, WarmUp
-from .steps import RECENT_ROWS, Spreads, StepStore, percentile, phases_of, spreads_of
+from .stacks_by_gpu_state import SortedStacks, WarmUpStore
+from .steps import RECENT_ROWS, Spreads, percentile, phases_of, spreads_of
 
 LEAST_LONG_STEPS: Final = 2
 LONG_STEP_NS: Final = 2_000_000_000
@@ -160,7 +160,7 @@ class Assessment:
         """Nothing has moved for long."""
         self._choice: Choice = choose_window(())
         """The verdict's window."""
-        self._warmed, self._warmed_step = WarmUp(0, 0), 0
+        self._warm_up = WarmUpStore()
         self._warm_step = 0
         """Last of the warm-up: what is held of the first steps does not show it for ever."""
         self._apart: frozenset[int] = frozenset()
@@ -174,7 +174,8 @@ class Assessment:
         """Judge what the stores hold now."""
         stores = self._stores
         self._apart = stores.loaders.beside_training(stores.stacks.chunks)
-        sampled_trees = self._sorted.merged(now_ns, self._apart, self._warm_up(stores.steps))
+        warm_up = self._warm_up.update(stores.steps, self._warm_step)
+        sampled_trees = self._sorted.merged(now_ns, self._apart, warm_up)
         standing = stores.stacks.dumps.standing(stores.open.marked_ns)
         self.stacks = sampled_trees.all.summary if sampled_trees else None
         self.trees = sampled_trees or (standing.trees if standing else None)
@@ -210,18 +211,6 @@ class Assessment:
         )
         if changed:
             stores.events.add("verdict", now_ns, stores.steps.total or None, changed)
-
-    def _warm_up(self, steps: StepStore) -> WarmUp:
-        """As far as it is known; none before there is a step."""
-        if self._warmed_step < self._warm_step or not self._warmed.end_ns:
-            rows = steps.last(RECENT_ROWS)
-            warm = next((row for row in reversed(rows) if row.number <= self._warm_step), None)
-            if warm is not None:
-                first_ns = self._warmed.start_ns or rows[0].start_ns
-                self._warmed, self._warmed_step = WarmUp(first_ns, warm.end_ns), self._warm_step
-            elif rows:
-                self._warmed = WarmUp(rows[0].start_ns, rows[0].start_ns)
-        return self._warmed
 
     def counted(self) -> tuple[Step, ...]:
         """The steps of the statistics: the verdict's, and those since it was judged."""
@@ -276,7 +265,7 @@ class Assessment:
             stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=stores.processes.worker_use(self._apart, self._warmed.end_ns),
+            workers=stores.processes.worker_use(self._apart, self._warm_up.known.end_ns),
             stacks=self.stacks,
             memory=stores.memory.main.all(),
             worker_memory=stores.memory.workers.all(),
