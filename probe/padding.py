@@ -166,7 +166,8 @@ def _hides(mask: Any, ids: Any, torch: Any) -> bool:
 
 
 def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
-    """Of the first table of ids."""
+    """Of the first table of ids. Beside a larger tensor of numbers, as a recording or a picture is,
+    they are what is to be learned, and the net does not compute on them."""
     kind = type(batch)
     if kind is dict:
         items = list(batch.values())
@@ -176,13 +177,22 @@ def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
         items = [batch]
     for ids in items[:MOST_NAMELESS]:
         if _is_table(ids, torch) and str(ids.dtype) in TOKENS and ids.size(1) >= FEWEST_IDS:
+            if any(_is_larger(one, ids, torch) for one in items[:MOST_NAMELESS]):
+                return None
             every = max(-(-ids.numel() // A_SUM), -(-ids.size(0) // MOST_ROWS))
-            return _count_ids(ids[::every]) if len(ids) >= FEWEST_ROWS * every else None
+            part = ids[::every][: A_SUM // ids.size(1)]
+            return _count_ids(part) if len(part) >= FEWEST_ROWS else None
     return None
+
+
+def _is_larger(one: Any, ids: Any, torch: Any) -> bool:
+    return bool(type(one) is torch.Tensor and one.is_floating_point() and one.numel() > ids.numel())
 
 
 def _count_ids(ids: Any) -> PaddingSeen | None:
     rows, length = ids.shape
+    if ids.max().tolist() <= 1:
+        return None  # bits: a mask of what is learned
     for end in (-1, 0):
         edge = ids[:, end].tolist()
         pad, rows_with = Counter(edge).most_common(1)[0]

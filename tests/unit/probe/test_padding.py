@@ -169,14 +169,39 @@ def test_without_a_mask_the_ids_show_what_fills_the_rows_up(pad: int, left: bool
         torch.stack([TABLE, TABLE]),
         ids_of(LONG).float(),
         ids_of(LONG, -100),
+        LONG,
     ],
     ids=[
         *("few rows", "short", "no padding", "two lengths", "also elsewhere"),
-        *("features", "of each pair", "floats", "targets"),
+        *("features", "of each pair", "floats", "targets", "bits"),
     ],
 )
 def test_ids_that_may_be_no_texts_show_nothing(ids: torch.Tensor) -> None:
     assert padding_of([ids], torch) is None
+
+
+def test_ids_beside_a_larger_tensor_of_numbers_are_what_is_to_be_learned() -> None:
+    """The letters of a recording: its net computes on sound."""
+    ids = ids_of(LONG)
+    assert padding_of([torch.randn(5, 1, 64, 300), ids], torch) is None
+    assert padding_of([torch.randn(5), ids], torch) is not None
+
+
+@pytest.mark.parametrize("shape", [(13, 7_000), (200, 40), (5_000, 16), (4, 8_000), (9, 20_000)])
+def test_of_any_shape_no_more_is_looked_at_than_torch_takes_with_one_thread(
+    shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[int] = []
+    whole: Callable[..., Any] = torch.Tensor.sum
+
+    def counting(tensor: torch.Tensor, *args: Any) -> Any:
+        compared.append(tensor.numel())
+        return whole(tensor, *args)
+
+    monkeypatch.setattr(torch.Tensor, "sum", counting)
+    rows, length = shape
+    padding_of([ids_of(mask_of([1 + at % length for at in range(rows)], length))], torch)
+    assert max(compared, default=0) <= A_SUM
 
 
 def test_of_many_ids_some_rows_are_looked_at() -> None:
