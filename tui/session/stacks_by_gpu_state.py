@@ -14,6 +14,7 @@ from ..model.observations import StackCount, StacksSeen
 from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..steps import GpuStep, Step
 from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
+from ..verdict.window_selection import warm_after
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
 from .stack_phases.classify import phase_of
@@ -130,19 +131,18 @@ class WarmUpStore:
 
     def __init__(self) -> None:
         self.known = NONE
-        self._until = 0
-        """Number of the last step of the warm-up that is behind."""
+        self._is_over = False
 
-    def update(self, steps: StepStore, last: int) -> WarmUp:
-        """With the number of its last step, which may lie ahead of the newest."""
-        rows = steps.last(RECENT_ROWS) if self._until < last else ()
+    def update(self, steps: StepStore) -> WarmUp:
+        """With what is held of the steps now."""
+        rows = () if self._is_over else steps.last(RECENT_ROWS)
         if not rows:
             return self.known
+        last = warm_after(rows)
         first_ns = self.known.start_ns or rows[0].start_ns
         warm_ns = [row.end_ns for row in rows if row.number <= last]
-        self.known = WarmUp(first_ns, max(self.known.end_ns, first_ns, *warm_ns))
-        if rows[-1].number >= last:
-            self._until = last
+        self.known = WarmUp(first_ns, max(first_ns, *warm_ns) if warm_ns else first_ns)
+        self._is_over = rows[-1].number > last
         return self.known
 
 

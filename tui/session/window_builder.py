@@ -174,7 +174,7 @@ class Assessment:
         """Judge what the stores hold now."""
         stores = self._stores
         self._apart = stores.loaders.beside_training(stores.stacks.chunks)
-        warm_up = self._warm_up.update(stores.steps, self._warm_step)
+        warm_up = self._warm_up.update(stores.steps)
         sampled_trees = self._sorted.merged(now_ns, self._apart, warm_up)
         standing = stores.stacks.dumps.standing(stores.open.marked_ns)
         self.stacks = sampled_trees.all.summary if sampled_trees else None

@@ -183,13 +183,13 @@ class Engine:
         no precedent. Samples are those of a minute, so that this ends with it."""
         start_ns, spans = window.spans[0].start_ns, len(window.spans)
         before, self._judged = self._judged, (start_ns, spans)
-        known, self._known = self._known, _signals(window)
+        known, self._known = self._known, self._known | _signals(window)
         stacks = window.stacks
         samples = 0 if stacks is None else stacks.main_samples + stacks.starting
         doubled = samples >= limits.SAMPLES_ANEW * self._sampled
         if doubled or not samples:
             self._sampled = max(1, samples)
-        if before is None or not self._known <= known or doubled:
+        if before is None or self._known > known or doubled:
             return True
         return start_ns > before[0] and spans < limits.FRESH_SHRINK * before[1]
 

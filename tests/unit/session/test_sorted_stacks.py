@@ -257,26 +257,26 @@ def test_samples_of_the_warm_up_are_no_part_of_the_steps() -> None:
 def test_a_warm_up_ends_once_and_not_with_each_step() -> None:
     """Of 500 steps that are held the first moves on: all samples before it were left out again."""
     store, seen = StepStore(), WarmUpStore()
-    assert seen.update(store, 10) == WarmUp(0, 0)
+    assert seen.update(store) == WarmUp(0, 0)
     early = steps(6)
     store.add(early)
-    assert seen.update(store, 10) == WarmUp(early[0].start_ns, early[-1].end_ns)
+    assert seen.update(store) == WarmUp(early[0].start_ns, early[-1].end_ns)
     store.add(steps(2_000, first=7, start_ms=early[-1].end_ns / MS))
-    whole = seen.update(store, 10)
+    whole = seen.update(store)
     assert whole.start_ns == early[0].start_ns
     assert whole.end_ns >= early[-1].end_ns
     store.add(steps(2_000, first=2_007, start_ms=store.last(1)[0].end_ns / MS))
-    assert seen.update(store, 10) == whole
+    assert seen.update(store) == whole
 
 
 def test_a_run_that_was_warm_before_has_no_warm_up() -> None:
     store, seen = StepStore(), WarmUpStore()
     rows = steps(50, first=300)
     store.add(rows)
-    known = seen.update(store, 10)
+    known = seen.update(store)
     assert known == WarmUp(rows[0].start_ns, rows[0].start_ns)
     store.add(steps(2_000, first=350, start_ms=rows[-1].end_ns / MS))
-    assert seen.update(store, 10) == known
+    assert seen.update(store) == known
 
 
 def test_workers_of_an_evaluation_are_left_out() -> None:
