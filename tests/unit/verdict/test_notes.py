@@ -247,6 +247,7 @@ def test_processes_of_the_programs_own_that_never_wait_may_be_late() -> None:
         own_producers, window(even(60, **STEP), workers=replace(tireless, count=1), loaders=())
     )
     assert one.text.startswith("a process that it started computes all the time: if it makes")
+    assert one.cost == "100% of a core"
     for other in (None, worker_use(3, 100), replace(tireless, cpu_percent=90.0),
                   replace(tireless, cpu_percent=None), replace(tireless, exited=2)):  # fmt: skip
         assert own_producers(window(even(60, **STEP), workers=other, loaders=())) is None

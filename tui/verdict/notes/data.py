@@ -77,11 +77,11 @@ def own_producers(window: StepWindow) -> Note | None:
         return None
     if used.oldest_s < SEEN_S or used.exited:
         return None
-    what, them = f"{used.count} processes that it started compute", "they make"
+    what, them, each = f"{used.count} processes that it started compute", "they make", " each"
     if used.count == 1:
-        what, them = "a process that it started computes", "it makes"
+        what, them, each = "a process that it started computes", "it makes", ""
     text = f"{what} all the time: if {them} its batches, the training waits for them, soon if not "
-    cost = f"{used.cpu_percent:.0f}% of a core each"
+    cost = f"{used.cpu_percent:.0f}% of a core{each}"
     return Note(f"{text}now; more processes, or cheaper batches", cost, "proc")
 
 
