@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -12,7 +12,15 @@ from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS, framework_of, outermost
 from ..verdict.stack_samples import FrameShare, StackPhase, Stacks
 from ..verdict.thresholds.causes import COPY_FRAMES
-from .loop_frames import CALL_OF_NET, LEARNS, net_at, package_of_loop, runs_net
+from .loop_frames import (
+    CALL_OF_NET,
+    LEARNS,
+    PhaseOf,
+    net_at,
+    package_of_loop,
+    runs_net,
+    with_solvers,
+)
 from .observations import StackCount
 
 MOST_PLACES: Final = 512
@@ -51,9 +59,6 @@ FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
 OF_GRADIENTS: Final = re.compile(r"\.grad\b")
 """In a line that updates parameters by hand, or sets their gradients to nothing."""
 
-PhaseOf = Callable[[StackCount], StackPhase]
-"""The phase of a stack of the main thread."""
-
 
 def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> Stacks:
     """Shares by role. A worker that waits for its next index is idle and names no place; imports
@@ -66,6 +71,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
     trains, library = main, ""
     if phase_of is not None:
         trains = [stack for stack in main if phase_of(stack) != "starting"]
+        phase_of = with_solvers(trains, phase_of)
         library = package_of_loop((stack, phase_of(stack)) for stack in trains)
     by_hand = not any(runs_net(stack.frames) for stack in trains)
     return Stacks(

@@ -3,7 +3,7 @@ calls a net."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +24,8 @@ MOST_STACKS: Final = 1_024
 
 Function = tuple[str, str]
 """Its name and its file."""
+PhaseOf = Callable[[StackCount], StackPhase]
+"""The phase of a stack of the main thread."""
 
 
 def package_of_loop(stacks: Iterable[tuple[StackCount, StackPhase]]) -> str:
@@ -76,3 +78,41 @@ def net_at(frames: tuple[str, ...], by_hand: bool) -> int | None:
         if by_hand and BY_HAND.match(frame) and is_users(where_in(frame)):
             return at
     return None
+
+
+def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
+    """Of a library that is handed a net and calls it, as an ODE's solver, what it computes beside
+    the net is of the same phase: "forward", or "evaluation" where the net does not learn there. By
+    the user's line that calls the library, unless that line leads to a backward or an update too,
+    as a trainer's does."""
+    phases: dict[str, set[StackPhase]] = {}
+    learning: set[str] = set()
+    for stack in stacks:
+        phase, at = phase_of(stack), net_at(stack.frames, by_hand=False)
+        if phase in LEARNS:
+            learning.add(_calls_library(stack.frames))
+        elif at is not None and phase in ("forward", "evaluation"):
+            phases.setdefault(_calls_library(stack.frames[:at]), set()).add(phase)
+    solving = {line: found for line, found in phases.items() if line and line not in learning}
+    if not solving:
+        return phase_of
+
+    def phase_with_solvers(stack: StackCount) -> StackPhase:
+        phase = phase_of(stack)
+        if phase not in ("other", "forward"):
+            return phase
+        at = net_at(stack.frames, by_hand=False)
+        found = solving.get(_calls_library(stack.frames[:at]), set())
+        return next(iter(found)) if len(found) == 1 else phase
+
+    return phase_with_solvers
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def _calls_library(frames: tuple[str, ...]) -> str:
+    """The innermost line of the user's, where it calls a library's function that is neither
+    PyTorch's nor Python's; else ""."""
+    files = [where_in(frame) for frame in frames]
+    own = max((at for at, file in enumerate(files) if is_users(file)), default=len(files))
+    called = (one for one in files[own + 1 :] if not one.startswith((_PYTORCH, *MACHINERY)))
+    return frames[own] if any(called) else ""

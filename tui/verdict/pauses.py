@@ -82,7 +82,7 @@ def saving_part(window: StepWindow) -> float:
 
 def evaluations(window: StepWindow) -> Pauses | None:
     """Evaluations, with their own loader's start and the extra Python around them."""
-    clinging = _with_other if _training_restarts(window) else _with_other_and_startup
+    clinging = _with_other if training_restarts(window) else _with_other_and_startup
     return _pauses(window, lambda row: row.evaluation_ns, clinging)
 
 
@@ -142,7 +142,7 @@ def clinging_parts(window: StepWindow) -> list[int]:
 
 def startup_parts(window: StepWindow) -> list[int]:
     """Loader start-up of the training in each row of the window, ns."""
-    training = _training_restarts(window)
+    training = training_restarts(window)
     return [0 if row.evaluation_ns and not training else row.startup_ns for row in window.steps]
 
 
@@ -239,7 +239,7 @@ def _with_other_and_startup(row: Step, usual: float) -> int:
     return _with_other(row, usual) + row.startup_ns
 
 
-def _training_restarts(window: StepWindow) -> bool:
+def training_restarts(window: StepWindow) -> bool:
     """The training loader starts its workers anew each epoch, so a start-up in a step that also
     holds an evaluation is taken for the training's."""
     if not window.loaders:

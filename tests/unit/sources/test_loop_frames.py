@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from gpuwatch.tui.model.frames import summarise
-from gpuwatch.tui.model.loop_frames import package_of_loop
+from gpuwatch.tui.model.loop_frames import package_of_loop, with_solvers
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import phase_of
+from gpuwatch.tui.verdict.stack_samples import StackPhase
 
 LEARN = (
     "<module> (train.py:8)",
@@ -79,3 +80,43 @@ def test_a_line_of_ones_own_is_named_where_the_loop_is() -> None:
     found = summarise(stacks((*mine, *BACKWARD), (*mine, *UPDATE), beside), phase_of)
     seen = {place.frame: place for place in found.main}
     assert seen[beside[-1]].caller == mine[-1]
+
+
+SOLVES = ("<module> (ode.py:107)", "odeint (torchdiffeq/_impl/odeint.py:80)")
+STEPS = (*SOLVES, "_runge_kutta_step (torchdiffeq/_impl/rk_common.py:77)")
+NET = (*STEPS, "Module._call_impl (torch/nn/modules/module.py:1)", "ODEFunc.forward (ode.py:69)")
+AFTER = ("<module> (ode.py:109)",)
+
+
+def phases(*frames: Sequence[str]) -> dict[StackPhase | None, float]:
+    found = dict[StackPhase | None, float]()
+    for place in summarise(stacks(*frames, line="y = odeint(net, y0, t)"), phase_of).main:
+        found[place.phase] = found.get(place.phase, 0.0) + place.share
+    return found
+
+
+def test_what_a_solver_computes_beside_the_net_is_its_forward() -> None:
+    """torchdiffeq's ode_demo on an H200: "68 % of each step is Python that launches nothing"."""
+    assert phases(NET, STEPS, STEPS, (*AFTER, *BACKWARD)) == {"forward": 0.75, "backward": 0.25}
+
+
+def test_a_solver_that_calls_no_net_is_none() -> None:
+    assert phases(STEPS, STEPS, (*AFTER, *BACKWARD), (*AFTER, *UPDATE))["other"] == 0.5
+
+
+def test_a_trainer_is_no_solver() -> None:
+    """Its line leads to the backward too: what it does between the phases is no forward."""
+    fit = ("<module> (train.py:8)", "Trainer.fit (anylib/trainer.py:9)")
+    net = (*fit, "Module._call_impl (torch/nn/modules/module.py:1)", "Net.forward (train.py:3)")
+    logs = (*fit, "Logger.log (anylib/logger.py:3)")
+    assert phases(net, logs, (*fit, *BACKWARD), (*fit, *UPDATE))["other"] == 0.25
+
+
+def test_what_a_solver_computes_where_a_net_does_not_learn_is_evaluation() -> None:
+    def evaluated(stack: StackCount) -> StackPhase:
+        found = phase_of(stack)
+        return "evaluation" if "_call_impl" in "".join(stack.frames) else found
+
+    every = stacks(NET, STEPS, (*AFTER, *BACKWARD))
+    found = with_solvers(every, evaluated)
+    assert [found(one) for one in every] == ["evaluation", "evaluation", "backward"]

@@ -21,7 +21,7 @@ from ..findings import Finding, Kind
 from ..gpu_clock import copies, idle_of, on_device, unmeasured
 from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
 from ..loader import loader_floor, often_late
-from ..pauses import Pauses
+from ..pauses import Pauses, training_restarts
 from ..stack_samples import FrameShare
 from ..thresholds import hysteresis as limits
 from ..thresholds.gpu import (
@@ -34,8 +34,6 @@ from ..thresholds.gpu import (
 from ..window import RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
-
-# What goes from a step with each cause.
 
 _WORKING: Final = (*ISSUING, "other")
 _NET: Final = ("forward", "backward")
@@ -66,7 +64,7 @@ def _host(window: StepWindow, record: StepReplay) -> Removal:
 def _off_forward(share: float, record: StepReplay) -> Removal:
     """This part of a step goes from what the host does in its forward."""
     forward_ns = record.host_ns(("forward",))
-    if not share or not forward_ns:
+    if not (share and forward_ns):
         return Removal()
     return Removal(host={"forward": max(0.0, 1.0 - share * record.step_ns / forward_ns)})
 
@@ -247,8 +245,8 @@ class Replayed:
 
     def left(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
         """Length of a step without these causes, as part of what it is, 0 to 1; None for causes
-        that no replay takes away. The start of an epoch goes with the cause "input", whether it
-        was measured or not; other steps that were not measured stay as they are."""
+        that no replay takes away. An epoch's start goes with the cause "input"; other steps that
+        were not measured stay as they are."""
         within = self.within(kinds, at_best)
         return None if within is None else self._of_all(within, "input" in kinds)
 
@@ -268,19 +266,19 @@ class Replayed:
         starts = 0.0 if started else beside.starting
         return min(1.0, beside.left * within + beside.paused + starts)
 
-    def within(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
-        """The same of the measured steps alone.
-
-        No cause outside the loader may beat the loader, S/W: plain replay gave 1.27x for removing
-        a sync where the loader was the limit, and the truth was 1.00x (simulated).
-        """
+    def within(
+        self, kinds: Collection[Kind], at_best: bool = False, fed: bool = False
+    ) -> float | None:
+        """The same of the measured steps alone. Unless they are `fed`, no cause outside the loader
+        may beat it, S/W: plain replay gave 1.27x for removing a sync where the loader was the
+        limit, and the truth was 1.00x (simulated)."""
         removed = Removal()
         for kind in kinds:
             removal = removal_of(kind, self.window, self.record)
             if removal is None:
                 return None
             removed = removed.joined(removal)
-        return self._after(removed, at_best, "input" in kinds)
+        return self._after(removed, at_best, fed or "input" in kinds)
 
     def _after(self, removed: Removal, at_best: bool = False, fed: bool = False) -> float:
         least = limits.LEAST_LEFT if fed else loader_floor(self.window)
@@ -315,8 +313,7 @@ def gain_without(kind: Kind, window: StepWindow, at_most: bool | None = None) ->
 
 
 def gain_of_one_call(window: StepWindow) -> Gain | None:
-    """Of a net that is called for the parts of a batch one after the other, where it is called for
-    all of it instead."""
+    """Of a net that is called for the parts of a batch one by one: called for all of it instead."""
     known = replayed(window)
     left = None if known is None else known.in_one_call()
     return None if left is None else Gain(1.0 / left, "estimate")
@@ -334,12 +331,15 @@ def gain_of_kernels(window: StepWindow, left: float) -> Gain | None:
 
 def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None:
     """The same for pauses that are rarer than a window is long, by the mean step over enough of
-    them; without a GPU by what they take."""
+    them; without a GPU by what they take. Steps between them stay what they are at least, and
+    workers that end with their epoch make no batches in the evaluation after it."""
     known = replayed(window)
-    left = None if known is None else known.within((kind,))
+    fed = kind == "evaluation" and training_restarts(window)
+    left = None if known is None else known.within((kind,), fed=fed)
     if known is None or left is None or found.mean_ns <= 0:
         return gain_on_the_host(window, found.share.mean)
-    return Gain(max(1.0, found.mean_ns / (left * known.record.step_ns)), "estimate")
+    after_ns = max(found.step_ns, left * known.record.step_ns)
+    return Gain(max(1.0, found.mean_ns / after_ns), "estimate")
 
 
 def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False) -> Gain | None:
