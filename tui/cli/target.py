@@ -112,9 +112,15 @@ def _sources(
     if stacks:
         from ..sources.stacks import StacksSource
 
-        nears, trains = session.nearly_stalled, session.training_thread
-        alone = opened is None
-        sources.append(StacksSource(pid, alone=alone, nearly_stalled=nears, trains=trains))
+        sources.append(
+            StacksSource(
+                pid,
+                alone=opened is None,
+                nearly_stalled=session.nearly_stalled,
+                trains=session.training_thread,
+                warm_since_ns=session.warm_since_ns,
+            )
+        )
     return sources
 
 

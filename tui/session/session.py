@@ -125,6 +125,10 @@ class Session:
         settings = self._stores.settings
         return None if settings is None else settings.training_thread
 
+    def warm_since_ns(self) -> int | None:
+        """When its warm-up ended, as it was last judged; None while it may go on."""
+        return self._assessment.warm_since_ns
+
     def nearly_stalled(self) -> bool:
         """Whether nothing has moved for long, when it was last judged."""
         return self._assessment.nearly_stalled

@@ -133,6 +133,11 @@ class WarmUpStore:
         self.known = NONE
         self._is_over = False
 
+    @property
+    def over_ns(self) -> int | None:
+        """When it ended; None while it may go on."""
+        return self.known.end_ns if self._is_over else None
+
     def update(self, steps: StepStore) -> WarmUp:
         """With what is held of the steps now."""
         rows = () if self._is_over else steps.last(RECENT_ROWS)

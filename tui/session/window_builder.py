@@ -158,6 +158,8 @@ class Assessment:
         """Nothing moves, and nobody says where."""
         self.nearly_stalled = False
         """Nothing has moved for long."""
+        self.warm_since_ns: int | None = None
+        """Its steps are the training's usual ones from then on; None while it warms up."""
         self._choice: Choice = choose_window(())
         """The verdict's window."""
         self._warm_up = WarmUpStore()
@@ -175,6 +177,7 @@ class Assessment:
         stores = self._stores
         self._apart = stores.loaders.beside_training(stores.stacks.chunks)
         warm_up = self._warm_up.update(stores.steps)
+        self.warm_since_ns = self._warm_up.over_ns
         sampled_trees = self._sorted.merged(now_ns, self._apart, warm_up)
         standing = stores.stacks.dumps.standing(stores.open.marked_ns)
         self.stacks = sampled_trees.all.summary if sampled_trees else None

@@ -120,6 +120,10 @@ class Turns:
         if turn != "all":
             self._last = turn
 
+    def renew(self, lost: int) -> None:
+        """So many of the first chunks show nothing of the training, and are taken again."""
+        self._eager = min(EAGER, self._eager + lost)
+
 
 POLL_NS: Final = 250_000_000
 LET_IN_NS: Final = 1_000_000_000
@@ -146,12 +150,18 @@ class StacksSource:
         alone: bool = False,
         nearly_stalled: Callable[[], bool] = lambda: False,
         trains: Callable[[], int | None] = lambda: None,
+        warm_since_ns: Callable[[], int | None] = lambda: None,
         proc: Path = PROC,
     ) -> None:
         """`alone`: there is no probe. `nearly_stalled`: nothing moves, so that all threads are
-        wanted. `trains`: the kernel's id of the thread that trains, where the probe has seen it."""
+        wanted. `trains`: the kernel's id of the thread that trains, where the probe has seen it.
+        `warm_since_ns`: when its warm-up ended, which takes a minute where a graph is compiled;
+        None until then."""
         self._pid = pid
         self._trains = trains
+        self._warm_since_ns = warm_since_ns
+        self._first_ns: list[int] | None = []
+        """When chunks began, until it is known which of them lie in the warm-up."""
         self._nearly_stalled = nearly_stalled
         self._proc = proc
         self._program = program or find_py_spy()
@@ -188,6 +198,7 @@ class StacksSource:
             self._refused = True
             return [self._missing(now_ns, "py-spy was not found", "pip install py-spy")]
         if self._running is None:
+            self._look_at_warm_up()
             turn = self._turns.due(now_ns, self._nearly_stalled())
             if turn is not None and now_ns >= self._not_before_ns:
                 self._running = self._start(self._program, turn, now_ns)
@@ -205,6 +216,12 @@ class StacksSource:
             self._running.kill()
             self._running = None
 
+    def _look_at_warm_up(self) -> None:
+        since_ns = self._warm_since_ns()
+        if self._first_ns is not None and since_ns is not None:
+            self._turns.renew(sum(began_ns < since_ns for began_ns in self._first_ns))
+            self._first_ns = None
+
     def _start(self, program: str, turn: Turn, now_ns: int) -> PySpy:
         self._wanted = turn
         asks = turn == "worker" and not self._workers_refused
@@ -214,6 +231,8 @@ class StacksSource:
         self._turn = turn
         self._sampled_pid = self._workers.next_of(self._among) if self._among else self._pid
         self._due_ns, self._started_ns = now_ns, clock.now_ns()
+        if self._first_ns is not None:
+            self._first_ns = [*self._first_ns, self._started_ns][-EAGER:]
         seconds = SOON_S if self._turns.is_wanted_soon else CHUNK_S
         return PySpy(program, self._sampled_pid, subprocesses=turn == "all", seconds=seconds)
 

@@ -110,3 +110,19 @@ def test_however_dear_a_turn_is_the_rules_keep_what_they_need(
 def test_nor_without_a_probe(times: int) -> None:
     of_main = [end_ns for end_ns, _ in ended(600, alone=True, times=times)]
     assert fewest_in_a_minute(of_main) >= 3
+
+
+def test_chunks_of_the_warm_up_are_taken_again() -> None:
+    """A first step of 9 s, in which x-transformers writes a sample, or cuDNN chooses kernels for
+    16: all the first chunks lay in it, and the next came 5 s after the first usual step."""
+    turns = Turns(alone=False)
+    for _ in range(EAGER):
+        turns.took("all", 0, COST_S["all"])
+    turns.took("main", 0, COST_S["main"])
+    assert turns.due(POLL_NS, is_still=False) is None
+    turns.renew(EAGER)
+    assert turns.is_wanted_soon
+    assert turns.due(POLL_NS, is_still=False) == "all"
+    turns.took("all", POLL_NS, COST_S["all"])
+    turns.renew(EAGER)
+    assert turns.is_wanted_soon, "never more than at the beginning"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui import clock
 from gpuwatch.tui.doctor.checks import ptrace
 from gpuwatch.tui.model.machine_facts import PtraceFact
 from gpuwatch.tui.model.observations import Missing
@@ -144,3 +145,17 @@ def test_workers_that_may_not_be_looked_into_are_reported_and_the_main_process_h
     assert "kernel.yama.ptrace_scope=0" in reported.fix
     assert asked.count(str(worker)) == 1
     assert asked.count(str(TARGET)) == len(asked) - 1 > EAGER + 1
+
+
+def test_what_was_sampled_before_the_training_was_warm_is_sampled_again(tmp_path: Path) -> None:
+    written = 'while [ "$1" != --output ]; do shift; done; echo "[]" > "$2"'
+    program = stand_in(tmp_path, f'echo "$@" >> {tmp_path}/asked', written)
+    warm: list[int | None] = [None]
+    source = StacksSource(os.getpid(), program, warm_since_ns=lambda: warm[0])
+    seen_of(source, 0, 2 * MAIN_NS)
+    before = len((tmp_path / "asked").read_text().splitlines())
+    warm[0] = clock.now_ns()
+    seen_of(source, 2 * MAIN_NS, 2 * MAIN_NS + 2 * EAGER * POLL_NS)
+    after = (tmp_path / "asked").read_text().splitlines()[before:]
+    assert ["--subprocesses" in one for one in after[:EAGER]] == [True] * EAGER
+    assert "--subprocesses" not in " ".join(after[EAGER:])
