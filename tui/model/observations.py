@@ -129,13 +129,11 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     moments: int = 0
     """Bits of the chunk's moments at which it was seen; 0 where no times are known."""
     in_parts: str = ""
-    """The frame whose loop calls the net for the parts of a batch one after the other, by its
-    source; "" where there is none."""
     evaluates: bool = False
-    """By its source the net runs without learning there."""
     in_turns: str = ""
     unpacked: bool = False
-    """As in `source_structure.Structure`."""
+    computes: bool = False
+    """What its source says, as in `source_structure.Structure`."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):

@@ -160,7 +160,7 @@ def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
     found = []
     for stack in chunk.stacks:
         if stack.role == "main" and stack.frames:
-            classified = classify(stack.frames, stack.line, stack.evaluates)
+            classified = classify(stack.frames, stack.line, stack.evaluates, stack.computes)
             for index, moment_ms in enumerate(chunk.moments_ms):
                 if stack.moments >> index & 1:
                     found.append(

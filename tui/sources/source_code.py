@@ -5,7 +5,7 @@ Only asked for when a person wants to see them, and on a thread that may wait fo
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ class ShortPaths:
     def __init__(self, pid: int) -> None:
         self._root = Path(f"/proc/{pid}/root")
         self._short: dict[str, str] = {}
+        self._long: dict[str, str] = {}
 
     def of(self, path: str) -> str:
         """The path from its outermost package on; "<string>" and the like stay. What is installed
@@ -39,8 +40,15 @@ class ShortPaths:
         if short is None:
             if len(self._short) >= MOST:
                 self._short.clear()
+                self._long.clear()
             short = self._short[path] = self._shortened(path)
+            self._long.setdefault(short, path.removesuffix(UNCOUNTED))
         return short
+
+    def file_of(self, short: str) -> Path | None:
+        """Where a file lies of which such a path was cut; None of one that was not seen."""
+        path = Path(self._long.get(short, ""))
+        return self._root / path.relative_to("/") if path.is_absolute() else None
 
     def _shortened(self, path: str) -> str:
         file = Path(path.removesuffix(UNCOUNTED))
@@ -64,7 +72,7 @@ class ShortPaths:
 
 # The text of the lines that stacks name, read from the target's own files.
 
-MOST_FILES: Final = 64
+MOST_FILES: Final = 256
 MOST_BYTES: Final = 2_000_000
 LONGEST: Final = 120
 """Characters of a line that are kept."""
@@ -73,8 +81,12 @@ LONGEST: Final = 120
 class SourceLines:
     """Looks files up where the target would: beside its script, and where it stands."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(
+        self, roots: Sequence[Path], file_of: Callable[[str], Path | None] = lambda _: None
+    ) -> None:
+        """`file_of`: the file of a path as it was cut, where that is known."""
         self._roots = tuple(roots)
+        self._file_of = file_of
         self._files: dict[str, list[str]] = {}
 
     def of(self, frames: Sequence[str]) -> str:
@@ -100,14 +112,14 @@ class SourceLines:
         return lines[number - 1].strip()[:LONGEST] if number <= len(lines) else ""
 
     def _read(self, path: str) -> list[str]:
-        for root in self._roots:
-            for name in (path, os.path.basename(path)):
-                file = root / name
-                try:
-                    if file.is_file() and file.stat().st_size <= MOST_BYTES:
-                        return file.read_text(errors="replace").splitlines()
-                except OSError:
-                    continue
+        known = self._file_of(path)
+        files = [root / name for root in self._roots for name in (path, os.path.basename(path))]
+        for file in files if known is None else (known, *files):
+            try:
+                if file.is_file() and file.stat().st_size <= MOST_BYTES:
+                    return file.read_text(errors="replace").splitlines()
+            except OSError:
+                continue
         return []
 
 

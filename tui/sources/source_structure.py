@@ -9,11 +9,12 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
+from ..model.code_lines import computes
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
@@ -36,6 +37,7 @@ MOST_TREES: Final = 8
 
 RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
+PYTORCH: Final = "torch/"
 PACKS: Final = re.compile(
     r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen"
 )
@@ -58,6 +60,8 @@ class Structure:
     evaluates: bool = False
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
+    computes: bool = False
+    """The innermost line, the user's or a library's, computes tensors."""
 
 
 UNKNOWN: Final = Structure()
@@ -76,15 +80,17 @@ class SourceStructure:
         """…and with its gradients on."""
         self._inline: set[ast.AST] = set()
         """Statements of a training's own loop that only look at its net."""
+        self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
         self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
 
     def of(self, frames: Sequence[str]) -> Structure:
         """Of a stack of the main thread, outermost frame first."""
         try:
-            return self._find(frames)
+            found = self._find(frames)
         except RecursionError:
             return UNKNOWN  # an expression of thousands of terms
+        return replace(found, computes=True) if frames and self._computes(frames[-1]) else found
 
     def _find(self, stack: Sequence[str]) -> Structure:
         frames = [one for one in stack if place_of(one)[0] != DECORATOR]
@@ -129,6 +135,11 @@ class SourceStructure:
         turns = "" if parts or evaluation else self._turns(frames)
         evaluates = bool(evaluation) or again or bool(inline)
         return Structure(parts, turns, self._is_unpacked(frames), evaluates)
+
+    def _computes_at(self, frame: str) -> bool:
+        """PyTorch's own files are known by their names."""
+        path, number = place_of(frame)
+        return not path.startswith(PYTORCH) and computes(self._lines.all_of(path), number)
 
     def _is_unpacked(self, frames: Sequence[str]) -> bool:
         paths = {place_of(frame)[0] for frame in frames}

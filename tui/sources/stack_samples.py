@@ -136,6 +136,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         evaluates=structure.evaluates,
         in_turns=structure.in_turns,
         unpacked=structure.unpacked,
+        computes=structure.computes,
     )
 
 

@@ -183,9 +183,9 @@ class StacksSource:
         self._failure = ""
         """Why there are none, until there are."""
         self._asked_again = False
-        self._lines = SourceLines(roots_of(pid))
-        self._structure = SourceStructure(self._lines)
         self._paths = ShortPaths(pid)
+        self._lines = SourceLines(roots_of(pid), self._paths.file_of)
+        self._structure = SourceStructure(self._lines)
 
     def open(self) -> None:
         """Nothing to do: the first chunk starts with the first poll."""

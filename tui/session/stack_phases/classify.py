@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from ...model import code_lines
 from ...model.frames import is_copy
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
@@ -105,11 +106,11 @@ _NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
 )
 _LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("data", re.compile(FOR_LINES)),
-    ("other", re.compile(table.SLEEP_LINES)),  # what else the line calls has frames of its own
-    ("backward", re.compile(table.BACKWARD_LINES)),
-    ("optimizer", re.compile(table.OPTIMIZER_LINES)),
-    ("synchronisation", re.compile(table.SYNC_LINES)),
-    ("forward", re.compile(table.COMPUTE_LINES)),
+    ("other", re.compile(code_lines.SLEEP_LINES)),  # what else the line calls has frames of its own
+    ("backward", re.compile(code_lines.BACKWARD_LINES)),
+    ("optimizer", re.compile(code_lines.OPTIMIZER_LINES)),
+    ("synchronisation", re.compile(code_lines.SYNC_LINES)),
+    ("forward", re.compile(code_lines.COMPUTE_LINES)),
 )
 _FOLDERS: Final = tuple(row for row in table.ROWS if row.file.endswith("/"))
 _FILES: Final[dict[str, tuple[CodeRow, ...]]] = {
@@ -135,11 +136,14 @@ does: Accelerate does so in its loader, whose wait for the copy is none for data
 
 
 @lru_cache(maxsize=4096)
-def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Classified:
+def classify(
+    frames: tuple[str, ...], line: str, unlearning: bool = False, computes: bool = False
+) -> Classified:
     """The phase of a stack, outermost frame first, each "function (file:line)".
 
     `line` is the text of the innermost line of the user's own, "" where it could not be read.
-    `unlearning`: by its source a net runs there to be evaluated.
+    `unlearning`: by its source a net runs there to be evaluated; `computes`: by the text of the
+    innermost line it computes tensors.
     """
     phase: StackPhase = "other"
     evaluates, may_evaluate = unlearning, False
@@ -170,6 +174,8 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
         phase = _by_line(line)
     elif phase == "other" and (file, function) in SYNC_LOOPS:
         phase = "synchronisation"
+    if phase == "other" and computes:
+        phase = "forward"
     if phase == "optimizer" or (phase == "backward" and not (unlearning and takes_gradients)):
         evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")
@@ -177,7 +183,7 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
 
 def phase_of(stack: StackCount) -> StackPhase:
     """The phase of a stack; "evaluation" for all that an evaluation does."""
-    found = classify(stack.frames, stack.line, stack.evaluates)
+    found = classify(stack.frames, stack.line, stack.evaluates, stack.computes)
     return "evaluation" if found.evaluates else found.phase
 
 

@@ -2,8 +2,8 @@
 
 A frame is identified by its file, from its package on, and by the last part of the function's name:
 from 3.11 on Python names functions with what encloses them ("Module._call_impl"), before without.
-Files were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and
-safetensors."""
+Files were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23, safetensors,
+keras 3.15, fastai 2.8 and gpytorch 1.15."""
 
 from typing import Final, NamedTuple, get_args
 
@@ -120,6 +120,15 @@ ROWS: Final[tuple[CodeRow, ...]] = (
         for package in ("lightning_fabric/", "lightning/fabric/")
         for phase, file, functions in _FABRIC
     ),
+    # -- libraries with nets and optimizers of their own, called without torch.nn.Module's ---------
+    _row("forward", "keras/src/layers/layer.py", "__call__"),
+    _row("forward", "keras/src/trainers/trainer.py", "compute_loss _compute_loss"),
+    _row("optimizer", "keras/src/optimizers/base_optimizer.py", "apply"),
+    _row("data", "keras/src/trainers/epoch_iterator.py"),
+    _row("evaluation", "keras/src/backend/torch/trainer.py", "evaluate predict"),
+    _row("optimizer", "fastai/optimizer.py", "step zero_grad"),
+    _row("forward", "gpytorch/"),
+    _row("forward", "linear_operator/"),
     # -- other loaders ---------------------------------------------------------------------------
     _row("data", "gpuwatch/probe/wrapped.py", "__next__"),
     _row("data", "torchdata/"),
@@ -195,21 +204,3 @@ GRADIENTS: Final = ("torch/autograd/__init__.py", "grad")
 CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snapshot|model|state)\w*"
 DATA_NAMES: Final = r"(get|next|load|fetch|sample|read)_(batch|batches|data)"
 """Loops that have no DataLoader."""
-
-SLEEP_LINES: Final = r"\bsleep\("
-BACKWARD_LINES: Final = r"\.backward\("
-OPTIMIZER_LINES: Final = r"\b\w*(opt|optim|optimizer|scaler)\w*\.(step|zero_grad|update)\("
-SYNC_LINES: Final = (
-    r"\.(item|tolist|cpu|numpy)\(|\bsynchronize\(|\b(isnan|isfinite|isinf|nonzero|barrier)\("
-)
-COMPUTE_LINES: Final = (
-    r"\b(torch|F|nn|functional)\.(?!save|load|manual_seed|no_grad|cuda\.(empty|reset|memory))\w+"
-    r"|\.\w*[a-z0-9]_\(|\.grad\b"  # in place: p.data.add_(-lr * p.grad)
-    r"|\.(to|cuda|matmul|mm|bmm|softmax|mean|sum|norm|view|reshape|transpose|permute|argmax)\("
-    r"|(?<!math)(?<!np)(?<!numpy)\.(exp|log|sqrt|rsqrt|pow|clamp|abs|var|std|dot|outer|topk|amax|amin"
-    r"|logsumexp|log_softmax|sigmoid|tanh|relu|cumsum|gather|scatter|index_select|unbind|chunk"
-    r"|flatten|squeeze|unsqueeze|expand|contiguous|detach|float|half|bfloat16|long|masked_fill)\("
-    r"|\bdim=|[\w\])] @ [\w(]|\b(model|net|network|criterion|loss_fn)\("
-)
-"""Text of the user's own line where a sample ends in it: a call into C leaves no
-frame of its own. The first of them that is found."""
