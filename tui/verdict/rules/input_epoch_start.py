@@ -12,8 +12,9 @@ from ..code_places import (
     share_seen,
 )
 from ..findings import Evidence
-from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least
+from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
 from ..format import ms
+from ..gpu_clock import on_device
 from ..idle_ledger import worker_ends
 from ..loader import Feeding
 from ..pauses import epoch_parts, spacing_of, startup_parts
@@ -32,7 +33,7 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     worse."""
     parts, whole = startup_parts(window), epoch_parts(window)
     waits = sum(row.data_ns for row in window.steps)
-    loader = window.loaders[0] if window.loaders else None
+    loader, device = window.loaders[0] if window.loaders else None, on_device(window)
     if loader is None or not loader.num_workers:
         parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
@@ -68,7 +69,15 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if whole is not None:
         # Waits for the batches after it stay.
         forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
+    elif device is not None and _restarts(loader) and feeding.make_ns is not None:
+        # Workers that stay make an epoch's first batch when it begins, too.
+        goes_ns = taken_ns - len(starts) * min(each_ns, feeding.make_ns)
+        forecast = interval_of("input", speedup_of(device.exposed_share * goes_ns / wall_ns))
     return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def _restarts(loader: Loader | None) -> bool:
+    return loader is not None and bool(loader.num_workers) and not loader.persistent_workers
 
 
 def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
