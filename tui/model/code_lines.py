@@ -24,7 +24,6 @@ COMPUTE_LINES: Final = (
 
 
 IMPORTS: Final = re.compile(r"\s*(import|from) torch\b")
-"""Of a file whose functions may compute tensors."""
 ARITHMETIC: Final = re.compile(r"[\w\])] ?(\*\*|[-+*/@]) ?[\w(\[-]")
 SLICES: Final = re.compile(r"\[[^\]]*(\.\.\.|\bNone\b|:,|, ?:)[^\]]*\]")
 """Of more than one dimension."""
@@ -38,10 +37,16 @@ _ELSEWHERE: Final = re.compile(SYNC_LINES)
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
+def imports_torch(lines: Sequence[str]) -> bool:
+    """Whether functions of a file may compute tensors."""
+    return any(map(IMPORTS.match, lines))
+
+
 def computes(lines: Sequence[str], number: int) -> bool:
-    """Whether line `number` of a file, from 1 on, computes tensors: it calls PyTorch; or it is
-    arithmetic on what its function computes with, which takes Python's own numbers no time."""
-    if not 0 < number <= len(lines) or not any(map(IMPORTS.match, lines)):
+    """Whether line `number`, from 1 on, of a file that imports PyTorch computes tensors: it calls
+    PyTorch; or it is arithmetic on what its function computes with, which takes Python's own
+    numbers no time."""
+    if not 0 < number <= len(lines):
         return False
     line = _code(lines[number - 1])
     if _ELSEWHERE.search(line):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-from ..model.code_lines import computes
+from ..model.code_lines import computes, imports_torch
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
@@ -74,6 +74,7 @@ class SourceStructure:
         self._lines = lines
         self._files: dict[str, ast.Module | None] = {}
         self._packing: dict[str, bool] = {}
+        self._importing: dict[str, bool] = {}
         self._evaluations: set[ast.AST | None] = set()
         """Loops and functions in which a net was seen to run without learning…"""
         self._graded: set[ast.AST | None] = set()
@@ -139,7 +140,15 @@ class SourceStructure:
     def _computes_at(self, frame: str) -> bool:
         """PyTorch's own files are known by their names."""
         path, number = place_of(frame)
-        return not path.startswith(PYTORCH) and computes(self._lines.all_of(path), number)
+        return self._with_tensors(path) and computes(self._lines.all_of(path), number)
+
+    def _with_tensors(self, path: str) -> bool:
+        if path not in self._importing:
+            if len(self._importing) >= MOST_STACKS:
+                self._importing.clear()
+            own = path.startswith(PYTORCH)
+            self._importing[path] = not own and imports_torch(self._lines.all_of(path))
+        return self._importing[path]
 
     def _is_unpacked(self, frames: Sequence[str]) -> bool:
         paths = {place_of(frame)[0] for frame in frames}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.model.code_lines import computes
+from gpuwatch.tui.model.code_lines import computes, imports_torch
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.sources.source_code import ShortPaths, SourceLines
@@ -80,7 +80,8 @@ y = x * 2  # HERE
 
 def found(source: str) -> bool:
     lines = source.splitlines()
-    return computes(lines, next(at for at, one in enumerate(lines, 1) if "# HERE" in one))
+    here = next(at for at, one in enumerate(lines, 1) if "# HERE" in one)
+    return imports_torch(lines) and computes(lines, here)
 
 
 @pytest.mark.parametrize("source", [RENDERS, EMBEDS, SOLVES])
