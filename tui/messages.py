@@ -109,6 +109,8 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     value, or the parameter, that most of them use."""
     graph_added_bytes: int | None = None
     """Of gradients of parameters that such a backward adds to those of an earlier use."""
+    cpu_bf16: bool | None = None
+    """The process's CPU multiplies bf16 in one instruction."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

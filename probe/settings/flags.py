@@ -25,6 +25,7 @@ def flags() -> dict[str, Any]:
         "cudnn_tf32": _cudnn_tf32(torch),
         "failed_guard": _failed_guard(),
         "training_thread": get_native_id(),
+        "cpu_bf16": _cpu_bf16(torch),
     }
 
 
@@ -74,6 +75,16 @@ def _cudnn_tf32(torch: Any) -> bool | None:
         return bool(newer("cuda", "conv") == "tf32")
     older = getattr(torch._C, "_get_cudnn_allow_tf32", None)
     return None if older is None else bool(older())
+
+
+def _cpu_bf16(torch: Any) -> bool | None:
+    """Whether this CPU multiplies bf16 in one instruction; None where this torch does not know."""
+    asked = (
+        getattr(torch.cpu, name, None)
+        for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+    known = [bool(supported()) for supported in asked if supported is not None]
+    return any(known) if known else None
 
 
 def type_name(dtype: object) -> str:

@@ -109,6 +109,17 @@ def test_the_switches_are_asked_by_public_names_or_not_reported() -> None:
     assert flags._cudnn_tf32(public) is None
 
 
+def test_a_cpu_multiplies_bf16_where_any_of_its_units_does() -> None:
+    def cpu(**supported: bool) -> SimpleNamespace:
+        asked = {f"_is_{name}_supported": (lambda has=has: has) for name, has in supported.items()}
+        return SimpleNamespace(cpu=SimpleNamespace(**asked))
+
+    assert flags._cpu_bf16(cpu(avx512_bf16=True, amx_tile=False)) is True
+    assert flags._cpu_bf16(cpu(avx512_bf16=False, amx_tile=True)) is True
+    assert flags._cpu_bf16(cpu(avx512_bf16=False)) is False
+    assert flags._cpu_bf16(cpu()) is None, "an older torch"
+
+
 class Node:
     """Of a graph that does not show the types of its results."""
 

@@ -12,6 +12,7 @@ import torch
 from gpuwatch.probe.encoding import encode_marks, settings_row
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.settings import flags
 from gpuwatch.probe.settings.sampler import AGAIN_NS, WALK_AGAIN_NS, SettingsSampler
 from gpuwatch.tui.messages import Marks, Settings, decode_reply
 from tests.unit.probe.held_clock import Watched, watched
@@ -73,9 +74,9 @@ def test_a_plain_loop_shows_its_optimizer_and_its_switches(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
     seen = run.seen(lambda: plain(net, optimizer))
-    assert seen.threads == torch.get_num_threads()
-    assert (seen.matmul_precision, seen.anomaly, seen.deterministic) == ("highest", False, False)
-    assert (seen.cudnn_benchmark, seen.cudnn_tf32) == (False, True)
+    assert (seen.threads, seen.cpu_bf16) == (torch.get_num_threads(), flags._cpu_bf16(torch))
+    assert not any((seen.anomaly, seen.deterministic, seen.cudnn_benchmark))
+    assert (seen.matmul_precision, seen.cudnn_tf32) == ("highest", True)
     assert (seen.autocast, seen.scaler) == ("" if TYPED else None, False)
     assert (seen.optimizer, seen.foreach, seen.fused) == ("AdamW", False, None)
     assert (seen.parameters, seen.parameter_bytes) == (4, 4 * (8 * 8 + 8 + 8 * 4 + 4))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
@@ -107,3 +109,25 @@ def test_a_net_called_for_each_sample_of_a_batch_is_advised_one_call() -> None:
     (advice,) = advised(loop)
     assert advice.startswith("one call of the net for the whole batch")
     assert loop in advice
+
+
+@pytest.mark.parametrize(
+    ("known", "advised"),
+    [
+        ({}, True),
+        ({"cpu_bf16": False}, False),
+        ({"cpu_bf16": None}, False),
+        ({"autocast": "bfloat16"}, False),
+        ({"autocast": None}, False),
+        ({"graph_nodes": 30}, False),
+        ({"parameter_dtype": "bfloat16"}, False),
+    ],
+)
+def test_large_products_on_a_cpu_that_knows_bf16_are_advised_it(
+    known: dict[str, Any], advised: bool
+) -> None:
+    given = {"graph_nodes": 5, "autocast": "", "parameter_dtype": "float32", "cpu_bf16": True}
+    seen = window(even(60, **WORK), settings=Settings(**{**given, **known}))
+    found = healthy(seen)
+    assert found is not None
+    assert any("bfloat16" in one for one in found.advice) is advised
