@@ -120,6 +120,7 @@ def test_a_net_called_for_each_sample_of_a_batch_is_advised_one_call() -> None:
         ({"autocast": "bfloat16"}, False),
         ({"autocast": None}, False),
         ({"graph_nodes": 30}, False),
+        ({"graph_nodes": 15}, True),
         ({"parameter_dtype": "bfloat16"}, False),
     ],
 )
