@@ -3,8 +3,9 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal
 
@@ -308,9 +309,28 @@ class StacksSource:
 
 
 def find_py_spy() -> str | None:
-    """py-spy beside this interpreter, else on the PATH."""
+    """py-spy beside this interpreter, else on the PATH, else where pip put it: `--user` and
+    `--target` install programs into folders that are often not on the PATH."""
     beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    if os.access(beside, os.X_OK):
+        return str(beside)
+    return shutil.which("py-spy") or next(filter(_is_program, _installed_py_spy()), None)
+
+
+def _installed_py_spy() -> Iterator[str]:
+    """Where the package's program may be: `--target` moves it away from where RECORD has it."""
+    try:
+        package = metadata.distribution("py-spy")
+    except metadata.PackageNotFoundError:
+        return
+    for file in package.files or ():
+        if file.name == "py-spy":
+            yield str(Path(file.locate()).resolve())
+    yield str(package.locate_file("bin/py-spy"))
+
+
+def _is_program(path: str) -> bool:
+    return os.access(path, os.X_OK)
 
 
 def why_refused(text: str, scope: int | None) -> tuple[str, str]:

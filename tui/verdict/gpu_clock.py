@@ -7,10 +7,10 @@ from statistics import median
 from typing import Final, Literal
 
 from ..steps import GpuStep, Step
-from .code_places import copies_to_gpu, main_places, share_seen
+from .code_places import copies_to_gpu, main_places, recurs, share_seen
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
-from .step_time import paused_of, wall_of
+from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.gpu import (
     CAUGHT_UP_IDLE,
@@ -263,7 +263,7 @@ def copies(window: RunFacts) -> Copies | None:
     pinned_mb_s, pageable_mb_s = _peaks(activity, bool(pinned))
     unseen = pinned is None and not main_places(window)
     rate = pinned_mb_s if pinned or unseen else pageable_mb_s
-    rx = activity.pcie_rx_mb_s
+    rx = _copied_mb_s(window, activity.pcie_rx_mb_s)
     moving = 0.0 if rx is None or rx < limits.COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not pinned and moving > seen.high:
         # The host sits in a copy from pageable memory: what moves while it is elsewhere is pinned,
@@ -286,6 +286,19 @@ def copies(window: RunFacts) -> Copies | None:
         batch_bytes=None if loader is None else loader.batch_bytes,
         tensors=None if loader is None else loader.batch_tensors,
     )
+
+
+def _copied_mb_s(window: RunFacts, rx: float | None) -> float | None:
+    """What of the link's traffic towards the device can be copies. The kernels of cuDNN's recurrent
+    layers read over it as well (12.3 GB/s beside batches that lay on an H200 already): with such a
+    net it is what the loader's batches hold."""
+    if rx is None or not any(map(recurs, main_places(window))):
+        return rx
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or loader.evaluation or not isinstance(window, StepWindow):
+        return 0.0
+    fetches = sum(row.fetches for row in window.steps)
+    return min(rx, 1e3 * (loader.batch_bytes or 0) * fetches / max(1, spent(window.steps).wall_ns))
 
 
 def _peaks(activity: GpuActivity, pinned: bool) -> tuple[float, float]:
