@@ -108,6 +108,10 @@ def products_seen(window: RunFacts) -> bool:
     return any(map(multiplies, main_places(window)))
 
 
+TF32_LINE: Final = 'torch.set_float32_matmul_precision("high")'
+BF16_LINE: Final = 'with torch.autocast("cuda", torch.bfloat16)'
+
+
 def precision(work: Work) -> Finding | None:
     """Matrix products in fp32 while the tensor cores rest."""
     if work.tensor >= limits.TENSOR_ABSENT or work.fp32 < limits.FP32_HEAVY:
@@ -121,26 +125,24 @@ def precision(work: Work) -> Finding | None:
         )
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
-    line = 'torch.set_float32_matmul_precision("high")'
-    casts = 'with torch.autocast("cuda", torch.bfloat16)'
     first, advice = (
         bf16,
         (
-            f"bf16: {casts}, about {times(speedup_of(bf16))}",
-            f"or tf32, one line: {line}, about {times(speedup_of(tf32))}",
+            f"bf16: {BF16_LINE}, about {times(speedup_of(bf16))}",
+            f"or tf32, one line: {TF32_LINE}, about {times(speedup_of(tf32))}",
         ),
     )
     if work.replans or speedup_of(bf16) < limits.BF16_WORTH * speedup_of(tf32):
         if work.replans:
             second = (
-                f"or bf16, {casts} and torch.backends.cuda.enable_cudnn_sdp(False), about "
+                f"or bf16, {BF16_LINE} and torch.backends.cuda.enable_cudnn_sdp(False), about "
                 f"{times(speedup_of(bf16))}: cuDNN plans its attention anew for each new length, "
                 "which can take longer than the step"
             )
         else:
-            second = f"or bf16: {casts}, which adds launches, and the host is the limit then"
+            second = f"or bf16: {BF16_LINE}, which adds launches, and the host is the limit then"
         first = tf32
-        advice = (f"tf32, one line: {line}, about {times(speedup_of(tf32))}", second)
+        advice = (f"tf32, one line: {TF32_LINE}, about {times(speedup_of(tf32))}", second)
     headline = f"matrix products run in fp32: about {percent(products)} of the time"
     return _estimate("compute", "precision", first, headline, work, advice)
 
