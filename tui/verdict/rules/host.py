@@ -85,8 +85,8 @@ def now_and_then(window: StepWindow) -> Finding | None:
         text = f"the GPU is idle {percent(most)} of the time"
         evidence.append(Evidence(text, counted_by(window.activity), most))
     advice = [
-        f"done every {found.affordable_steps:,} steps it would cost "
-        f"{percent(TARGET_BUDGET)}; or do it on another thread{_at(mine)}"
+        f"done every {found.affordable_steps:,} steps it would cost {percent(TARGET_BUDGET)}; or "
+        f"do it in one tensor expression, or on another thread{_at(mine)}"
     ]
     headline = f"single slow steps take {percent(share.mean)} of the time"
     return cause(
