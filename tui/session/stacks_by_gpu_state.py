@@ -132,6 +132,8 @@ class WarmUpStore:
     def __init__(self) -> None:
         self.known = NONE
         self._is_over = False
+        self._is_final = False
+        """A training's. Behind an evaluation with which it begins another one may follow."""
 
     @property
     def over_ns(self) -> int | None:
@@ -140,7 +142,7 @@ class WarmUpStore:
 
     def update(self, steps: StepStore) -> WarmUp:
         """With what is held of the steps now."""
-        rows = () if self._is_over else steps.last(RECENT_ROWS)
+        rows = () if self._is_final else steps.last(RECENT_ROWS)
         if not rows:
             return self.known
         last = warm_after(rows)
@@ -148,6 +150,7 @@ class WarmUpStore:
         warm_ns = [row.end_ns for row in rows if row.number <= last]
         self.known = WarmUp(first_ns, max(first_ns, *warm_ns) if warm_ns else first_ns)
         self._is_over = rows[-1].number > last
+        self._is_final = self._is_over and not rows[-1].inference
         return self.known
 
 

@@ -27,6 +27,7 @@ FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
 PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
+CONVOLUTION: Final = re.compile(r"\bconv[123]d\(")
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
 _PYTORCH: Final = "torch/"
@@ -101,6 +102,12 @@ def multiplies(place: FrameShare) -> bool:
     if function_of(place.frame) in limits.PRODUCT_FRAMES:
         return True
     return file_of(place.frame) in limits.PRODUCT_FILES or bool(PRODUCT_CALL.search(place.line))
+
+
+def convolves(place: FrameShare) -> bool:
+    """Convolutions are issued there: products that tf32 takes by a switch of cuDNN's own, or, one
+    channel at a time, none at all."""
+    return file_of(place.frame) == "conv.py" or bool(CONVOLUTION.search(place.line))
 
 
 def embeds(place: FrameShare) -> bool:

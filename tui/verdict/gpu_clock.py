@@ -21,6 +21,7 @@ from .thresholds.gpu import (
     LEAST_LONG_GPU_STEPS,
     LONG_GPU_NS,
 )
+from .thresholds.hysteresis import CONTRIBUTOR
 from .window import RunFacts, StepWindow
 
 LONG_BY: Final = limits.OUTLIER_LEAST
@@ -263,12 +264,16 @@ def copies(window: RunFacts) -> Copies | None:
     pinned_mb_s, pageable_mb_s = _peaks(activity, bool(pinned))
     unseen = pinned is None and not main_places(window)
     rate = pinned_mb_s if pinned or unseen else pageable_mb_s
-    rx = _copied_mb_s(window, activity.pcie_rx_mb_s)
+    rx = activity.pcie_rx_mb_s
     moving = 0.0 if rx is None or rx < limits.COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not pinned and moving > seen.high:
         # The host sits in a copy from pageable memory: what moves while it is elsewhere is pinned,
         # and so may be what nobody has looked at.
         moving = max(on_lines, moving * pageable_mb_s / pinned_mb_s)
+    if on_lines < CONTRIBUTOR and any(map(recurs, main_places(window))):
+        # The kernels of cuDNN's recurrent layers read over the link as well: 12.3 GB/s beside
+        # batches that lay on an H200 already.
+        moving = min(moving, _by_batches(window) / rate)
     if not moving and rx is not None and not _tiny(window):
         # Hardly anything moves: such lines wait for what the GPU had queued, or copy what is there
         # already. What they take beyond that are many small copies.
@@ -288,17 +293,13 @@ def copies(window: RunFacts) -> Copies | None:
     )
 
 
-def _copied_mb_s(window: RunFacts, rx: float | None) -> float | None:
-    """What of the link's traffic towards the device can be copies. The kernels of cuDNN's recurrent
-    layers read over it as well (12.3 GB/s beside batches that lay on an H200 already): with such a
-    net it is what the loader's batches hold."""
-    if rx is None or not any(map(recurs, main_places(window))):
-        return rx
+def _by_batches(window: RunFacts) -> float:
+    """MB/s that the loader's batches take of the link; 0 where they are not known."""
     loader = window.loaders[0] if window.loaders else None
     if loader is None or loader.evaluation or not isinstance(window, StepWindow):
         return 0.0
     fetches = sum(row.fetches for row in window.steps)
-    return min(rx, 1e3 * (loader.batch_bytes or 0) * fetches / max(1, spent(window.steps).wall_ns))
+    return 1e3 * (loader.batch_bytes or 0) * fetches / max(1, spent(window.steps).wall_ns)
 
 
 def _peaks(activity: GpuActivity, pinned: bool) -> tuple[float, float]:

@@ -7,6 +7,8 @@ from math import ceil, log, sqrt
 from statistics import median
 from typing import Final
 
+from msgspec import structs
+
 from ..steps import Step
 from .format import ms
 from .step_time import pace_of
@@ -103,12 +105,24 @@ def warm_after(rows: Sequence[Step]) -> int:
     """Number of the last step of the warm-up; it may lie ahead of the newest row.
 
     `rows` begin with the oldest that is known. Only the first steps decide, so the
-    answer stays once it is passed, and is 0 when those are no longer there.
+    answer stays once it is passed, and is 0 when those are no longer there. A training that begins
+    with an evaluation warms up once more behind it: there its backward and its optimizer are new.
     """
     first, horizon = rows[0] if rows else None, _latest(limits.COMPILE_HORIZON)
     if first is not None and first.number - first.count >= horizon:
         return 0
-    early = [row for row in rows[:horizon] if _is_early(row, horizon)]
+    began = next((at for at, row in enumerate(rows) if not row.inference), 0)
+    if not began:
+        return _warm_after(rows[:horizon], horizon)
+    before = rows[began - 1].number
+    training = (
+        structs.replace(row, number=row.number - before) for row in rows[began : began + horizon]
+    )
+    return before + _warm_after(list(training), horizon)
+
+
+def _warm_after(rows: Sequence[Step], horizon: int) -> int:
+    early = [row for row in rows if _is_early(row, horizon)]
     compiled = max((row.number for row in early if row.compile_ns), default=0)
     least = limits.WARMUP_STEPS
     if compiled:
@@ -256,9 +270,19 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
     kept = _present(rows, warm, cut_ns)
     have = sum(row.count for row in kept)
     left = 0 if long_enough(kept) else max(0, enough_of(kept) - have)
+    if not left and all(row.inference for row in all_steps):
+        left = _may_train(kept)
     if left and not have:
         left += max(0, warm - newest.number)
     return Choice(tuple(kept), left, cut_ns, change)
+
+
+def _may_train(rows: Sequence[Step]) -> int:
+    """Steps still needed of a run without a backward so far: many a training begins with a look at
+    its validation set (llama2.c, Lightning's sanity check), of which nothing is to be said."""
+    lasted_ns = rows[-1].end_ns - rows[0].start_ns
+    mean_ns = max(1.0, lasted_ns / sum(row.count for row in rows))
+    return max(0, ceil((limits.LONG_WINDOW_NS - lasted_ns) / mean_ns))
 
 
 def long_enough(rows: Sequence[Step]) -> bool:

@@ -6,7 +6,15 @@ from functools import lru_cache
 from typing import Final
 
 from ..code_loops import looped_cells
-from ..code_places import ATTENTION_CALL, call_at, main_places
+from ..code_places import (
+    ATTENTION_CALL,
+    call_at,
+    convolves,
+    main_places,
+    multiplies,
+    share_held,
+    share_where,
+)
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, gain_of_kernels, replayed
 from ..forecast.measured import host_alone, moving, on_tensor_cores
@@ -38,6 +46,8 @@ from .gpu_work import (
 
 ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
+MATRICES: Final = 0.25
+"""Of the samples at products, those at convolutions may be so many."""
 MEASURE_COLLECTIVES: Final = (
     "collectives are measured by PyTorch's flight recorder: on by default since torch 2.11, before "
     "that TORCH_FR_BUFFER_SIZE=2000 (2.8 to 2.10) or TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
@@ -154,13 +164,17 @@ def single_precision(window: StepWindow) -> Finding | None:
     """Products in fp32 on a GPU that has other things to wait for as well, which are on the way of
     each step where the host waits for their result: a NeRF whose loss is read in each step kept an
     H200 busy 73 % of the time, and tf32 gave 1.48x, bf16 1.73x. tf32 comes first: it adds no
-    launches."""
+    launches. Only where samples show that most products are of matrices: convolutions run in tf32
+    unless somebody forbids it, or channel by channel, for which there is none."""
     seen, settings, ledger = window.activity, window.settings, idle_ledger(window)
     if seen is None or settings is None or ledger is None or _work(window) is not None:
         return None
     if not seen.busy or None in (seen.sm, seen.tensor, seen.fp32, seen.dram):
         return None
-    if uses_tensor_cores(settings) or not products_seen(window):
+    products = [place for place in main_places(window) if multiplies(place)]
+    if uses_tensor_cores(settings) or not products:
+        return None
+    if share_where(products, convolves) > MATRICES * share_held(products):
         return None
     counters = (seen.sm or 0.0, seen.tensor or 0.0, seen.fp32 or 0.0, seen.dram or 0.0)
     sm, tensor, fp32, dram = (min(1.0, each / seen.busy) for each in counters)
@@ -175,11 +189,11 @@ def single_precision(window: StepWindow) -> Finding | None:
     advice = [f"tf32, one line: {TF32_LINE}, about {times(gain.speedup)}"]
     if bf16 is not None and ledger.shares["launch"] < ENTER_SHARE:
         advice.append(f"or bf16: {BF16_LINE}, about {times(bf16.speedup)}")
-    products = percent(min(1.0, fp32 / limits.FP32_FULL) * seen.busy / 100)
+    held = percent(min(1.0, fp32 / limits.FP32_FULL) * seen.busy / 100)
     return _beside_waits(
         seen,
         gain,
-        f"matrix products run in fp32: about {products} of the time",
+        f"matrix products run in fp32: about {held} of the time",
         f"tensor cores {percent(tensor)}, fp32 units {percent(fp32)}, memory {percent(dram)}",
         tuple(advice),
     )

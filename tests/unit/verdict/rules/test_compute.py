@@ -227,18 +227,31 @@ def test_products_in_fp32_beside_other_causes(
     counters: tuple[float, ...], given: dict[str, str], speedup: float | None
 ) -> None:
     """A NeRF on an H200 whose loss is read in each step: 1.48x by tf32, 1.73x by bf16."""
-    reported = dict(zip(("busy", "sm", "tensor", "fp32", "dram"), counters, strict=True))
-    known = settings(**{"matmul_precision": "highest", "autocast": "", **given})
-    steps = even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79)
-    reads = lines((0.6, "train (train.py:40)", "total += loss.item()"))
-    seen = gpu_window(steps, IN_TURNS, activity=activity(**reported), settings=known, stacks=reads)
-    found = in_fp32(seen)
+    linear = (0.2, "Linear.forward (torch/nn/modules/linear.py:134)", "")
+    found = _fp32_at(linear, counters, given)
     assert (found is None) is (speedup is None)
     if found is not None:
         assert (found.kind, found.sub) == ("compute", "precision")
         assert found.speedup == pytest.approx(speedup, abs=0.1)
         assert found.advice[0].startswith("tf32")
         assert found.advice[1].startswith("or bf16")
+
+
+def test_of_convolutions_in_fp32_the_switch_for_matrices_is_not_advised() -> None:
+    convolution = (0.2, "Conv2d._conv_forward (torch/nn/modules/conv.py:560)", "")
+    assert _fp32_at(convolution, (73, 65, 1, 40, 15), {}) is None
+
+
+def _fp32_at(
+    product: tuple[float, str, str], counters: tuple[float, ...], given: dict[str, str]
+) -> Finding | None:
+    reported = dict(zip(("busy", "sm", "tensor", "fp32", "dram"), counters, strict=True))
+    known = settings(**{"matmul_precision": "highest", "autocast": "", **given})
+    steps = even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79)
+    seen = lines((0.6, "train (train.py:40)", "total += loss.item()"), product)
+    return in_fp32(
+        gpu_window(steps, IN_TURNS, activity=activity(**reported), settings=known, stacks=seen)
+    )
 
 
 def test_a_faster_gpu_helps_as_far_as_the_host_keeps_up() -> None:

@@ -170,3 +170,19 @@ def test_what_recurrent_layers_read_over_the_link_is_no_copy() -> None:
     assert found is not None
     mb_s = 100 * 2**20 / 22.2e-3 / 1e6
     assert found.share == pytest.approx(mb_s / 26_800, rel=0.02)
+
+
+@pytest.mark.parametrize("file", ["conv.py:9", "rnn.py:1169"])
+def test_lines_that_copy_are_copies_whatever_the_net(file: str) -> None:
+    """60 MiB a step from a generator of the program's own: an LSTM was told "0.0 GB/s" of them."""
+    copied = FrameShare(0.5, "train (train.py:88)", None, "x = x.to(device)", "forward")
+    layer = FrameShare(0.2, f"forward (torch/nn/modules/{file})", "f (net.py:3)", "", "forward")
+    rest = FrameShare(0.3, "train (train.py:90)", None, "loss.backward()", "backward")
+    seen = gpu_window(
+        STEPS, ON_GPU, activity=activity(30, pcie_rx_mb_s=2950.0),
+        stacks=Stacks(200, (copied, layer, rest), 0, (), None),
+    )  # fmt: skip
+    found = h2d(seen)
+    assert found is not None
+    assert found.sub == "pageable"
+    assert found.evidence[0].text.startswith("3.0 GB/s")
