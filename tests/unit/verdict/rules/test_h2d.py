@@ -186,3 +186,20 @@ def test_lines_that_copy_are_copies_whatever_the_net(file: str) -> None:
     assert found is not None
     assert found.sub == "pageable"
     assert found.evidence[0].text.startswith("3.0 GB/s")
+
+
+def test_a_tensor_of_zeros_is_made_on_the_gpu() -> None:
+    """A public seq2seq makes 123 MB of zeros on the host in each step, and was told to pin its
+    loader's batches."""
+    line = "outputs = torch.zeros(trg_length, batch_size, vocabulary).to(self.device)"
+    seen = gpu_window(
+        STEPS, ON_GPU, loaders=batches(pinned=False, mib=0.1),
+        stacks=on_line(0.44, line), activity=activity(30, pcie_rx_mb_s=1500.0),
+    )  # fmt: skip
+    found = h2d(seen)
+    assert found is not None
+    assert found.advice[0].startswith("make it on the GPU, with device=...: `torch.zeros(")
+    read = on_line(0.44, "x = torch.tensor(row).to(self.device)")
+    other = h2d(gpu_window(STEPS, ON_GPU, stacks=read, activity=activity(30, pcie_rx_mb_s=1500.0)))
+    assert other is not None
+    assert not other.advice[0].startswith("make it")
