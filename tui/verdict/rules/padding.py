@@ -39,6 +39,8 @@ BESIDE_TOKENS: Final = 1.4
 """Of a net without masks, so without attention, what shorter batches take over what goes by the
 token: 1.3 (three convolutions) and 1.1 (an LSTM both ways) on two cores, 77 of 256 tokens kept;
 whole steps 1.4 and 1.2. What each operation costs stays, and each new length is laid out anew."""
+NET_HOLDS: Final = (None, "forward", "backward", "synchronisation")
+"""Phases of samples that may be the net's time: a wait for the GPU is for its kernels."""
 COLLATES: Final = "DataCollatorWithPadding"
 PADS: Final = "torch.nn.utils.rnn.pad_sequence"
 FEW_LENGTHS: Final = 64
@@ -205,15 +207,29 @@ def _after_on_gpu(window: StepWindow, left: float) -> float | None:
     it is: no shorter than the host needs to launch them. Kernels that leave multiprocessors empty
     take as long for fewer tokens. A recurrent layer has kernels of its own for each position, and
     the host launches as many."""
+    seen = window.activity
+    if seen is None or not seen.busy or seen.sm is None:
+        return None
     if _is_recurrent(window):
-        net = [row.forward_ns + row.backward_ns for row in window.steps]
-        return 1.0 - share_of(net, [wall_of(row) for row in window.steps]).mean * (1.0 - left)
-    known, seen = replayed(window), window.activity
-    if known is None or seen is None or not seen.busy or seen.sm is None:
+        return 1.0 - _recurrent(window) * (1.0 - left)
+    known = replayed(window)
+    if known is None:
         return None
     filled = min(1.0, seen.sm / seen.busy / SM_FULL)
     host = min(known.with_kernels(0.0), host_alone(window))
     return max(host, known.with_kernels(1.0 - filled * (1.0 - left)))
+
+
+def _recurrent(window: StepWindow) -> float:
+    """Part of a step in such a net, as the host has it. The forward by the marks holds all from a
+    batch to its backward: Python that samples see there, or anywhere, is not the net's."""
+    places = main_places(window)
+    forward = [place for place in places if place.phase == "forward"]
+    python = share_where(places, lambda one: one.phase == "other")
+    within = share_where(forward, lambda one: one.in_net) / max(1e-9, share_held(forward) + python)
+    net = [round(row.forward_ns * within) + row.backward_ns for row in window.steps]
+    apart = share_where(places, lambda one: one.phase not in NET_HOLDS)
+    return min(share_of(net, [wall_of(row) for row in window.steps]).mean, 1.0 - apart)
 
 
 def _is_recurrent(window: StepWindow) -> bool:

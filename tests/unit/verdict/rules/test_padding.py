@@ -12,7 +12,7 @@ from gpuwatch.tui.steps import Padding
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.padding import lengths_of, padding
-from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -266,9 +266,30 @@ def test_a_recurrent_layer_has_kernels_for_each_position() -> None:
     thin = activity(83, sm=45, tensor=2, fp32=1, dram=2)
     found = found_of(on_gpu(VARIED, HOST, activity=thin, stacks=seen))
     assert found.share == pytest.approx(90 / 95.1 * (1 - 32 / 76 * 1.05), abs=0.01)
+    assert padding(on_gpu(VARIED, HOST, activity=None, stacks=seen)) is None
     linear = replace(layer, frame="Linear.forward (torch/nn/modules/linear.py:9)")
     other = replace(seen, main=(linear,))
     assert (found_of(on_gpu(VARIED, HOST, stacks=other)).share or 0) != found.share
+
+
+def test_python_between_a_batch_and_its_backward_is_not_the_recurrent_nets() -> None:
+    """Texts that are cleaned for 70 % of each step, within the forward by the marks."""
+    host = {"data_ms": 0.1, "forward_ms": 80, "backward_ms": 10, "optimizer_ms": 10}
+    thin = activity(15, sm=5, tensor=1, fp32=1, dram=2)
+
+    def share(python: float, phase: StackPhase = "other") -> float:
+        places = (
+            FrameShare(python, "augment (train.py:20)", None, "words = clean(words)", phase),
+            FrameShare(0.8 - python, "LSTM.forward (torch/nn/modules/rnn.py:9)", None,
+                       phase="forward", in_net=True),
+        )  # fmt: skip
+        seen = replace(stacks(main=[(0.2, "x (y.py:1)", None)]), main=places)
+        return found_of(on_gpu(VARIED, host, activity=thin, stacks=seen)).share or 0.0
+
+    gone = 1 - 32 / 76 * 1.05
+    assert share(0.7) == pytest.approx(0.2 * gone, abs=0.01)
+    assert share(0.4) == pytest.approx(0.5 * gone, abs=0.01)
+    assert share(0.4, "checkpoint") == pytest.approx(0.6 * gone, abs=0.01), "no more than is left"
 
 
 def test_without_the_counters_nothing_is_claimed_of_a_gpu() -> None:
