@@ -9,6 +9,7 @@ to 128 x 512, two cores), at ids without a mask 45 to 65 us, or 25 us where they
 sum is as large as what torch spreads over threads.
 """
 
+import math
 from collections import Counter, UserDict
 from collections.abc import Iterator
 from itertools import islice
@@ -29,6 +30,8 @@ TOKENS: Final = frozenset({"torch.int64", "torch.int32", "torch.int16"})
 """Types of ids. `uint8` is an image's."""
 MOST_NAMELESS: Final = 8
 """Parts of a batch without names that are looked at."""
+PLAIN: Final = (bool, int, float, str, bytes)
+"""Beside tensors, what a net does not compute on."""
 
 FEWEST_ROWS: Final = 4
 MOST_ROWS: Final = 32
@@ -166,8 +169,9 @@ def _hides(mask: Any, ids: Any, torch: Any) -> bool:
 
 
 def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
-    """Of the first table of ids. Beside a larger tensor of numbers, as a recording or a picture is,
-    they are what is to be learned, and the net does not compute on them."""
+    """Of the largest table of ids. Beside a larger tensor, as a recording or a picture is, they are
+    what is to be learned, and the net does not compute on them; beside what is no tensor (texts
+    that are packed, say) nothing is known of what it computes on."""
     kind = type(batch)
     if kind is dict:
         items = list(batch.values())
@@ -175,18 +179,34 @@ def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
         items = batch
     else:
         items = [batch]
-    for ids in items[:MOST_NAMELESS]:
-        if _is_table(ids, torch) and str(ids.dtype) in TOKENS and ids.size(1) >= FEWEST_IDS:
-            if any(_is_larger(one, ids, torch) for one in items[:MOST_NAMELESS]):
-                return None
-            every = max(-(-ids.numel() // A_SUM), -(-ids.size(0) // MOST_ROWS))
-            part = ids[::every][: A_SUM // ids.size(1)]
-            return _count_ids(part) if len(part) >= FEWEST_ROWS else None
-    return None
+    if len(items) > MOST_NAMELESS:
+        return None
+    tables = [one for one in items if _is_table(one, torch)]
+    texts = [one for one in tables if str(one.dtype) in TOKENS and one.size(1) >= FEWEST_IDS]
+    ids = max(texts, key=lambda one: one.numel(), default=None)
+    if ids is None or _elements(items, torch, ids.size(0), 1) > ids.numel():
+        return None
+    every = max(-(-ids.numel() // A_SUM), -(-ids.size(0) // MOST_ROWS))
+    part = ids[::every][: A_SUM // ids.size(1)]
+    return _count_ids(part) if len(part) >= FEWEST_ROWS else None
 
 
-def _is_larger(one: Any, ids: Any, torch: Any) -> bool:
-    return bool(type(one) is torch.Tensor and one.is_floating_point() and one.numel() > ids.numel())
+def _elements(one: Any, torch: Any, rows: int, depth: int) -> float:
+    """Of the largest tensor in a part of a batch, by its shape; infinity where something else may
+    hold what the net computes on, and of what lies deeper. A list of as many as there are rows is
+    one of samples."""
+    kind = type(one)
+    if kind is torch.Tensor:
+        return math.inf if one.layout is not torch.strided or one.is_nested else one.numel()
+    if one is None or kind in PLAIN:
+        return 0
+    if depth < 0 or (kind is not dict and kind is not tuple and kind is not list):
+        return math.inf
+    parts = list(islice(one.values() if kind is dict else one, MOST_NAMELESS))
+    sizes = [_elements(part, torch, rows, depth - 1) for part in parts]
+    if kind is list and len(one) == rows and depth < 1:
+        return sum(sizes) * rows / max(1, len(sizes))
+    return max(sizes, default=0) if len(parts) == len(one) or not any(sizes) else math.inf
 
 
 def _count_ids(ids: Any) -> PaddingSeen | None:

@@ -16,6 +16,7 @@ from .loop_frames import (
     CALL_OF_NET,
     LEARNS,
     PhaseOf,
+    is_by_position,
     net_at,
     package_of_loop,
     runs_net,
@@ -375,6 +376,7 @@ def _shares(
             in_parts=stack.in_parts,
             in_turns=stack.in_turns,
             unpacked=stack.unpacked,
+            by_position=is_by_position(stack.frames),
         )
         places[place] += stack.count
     total = sum(places.values())

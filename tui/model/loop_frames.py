@@ -19,6 +19,14 @@ BY_HAND: Final = re.compile(r"([\w<>]+\.)*(forward|__call__|net|model|network) \
 """A function of the user's own that is a net, or a layer of one, in a program that calls no module:
 "from scratch", of plain tensors (d2l's book, Karpathy's lectures)."""
 _INSTALLED: Final = "-packages/"
+BY_POSITION: Final = re.compile(
+    r" \(torch/nn/modules/(rnn|transformer)\.py"
+    r"|Conv1d\._conv_forward \(torch/nn/modules/conv\.py"
+    r"|MultiheadAttention\.forward \(torch/nn/modules/activation\.py"
+    r"|multi_head_attention_forward \(torch/nn/functional\.py"
+    r"| \(transformers/models/\w+/modeling_"
+)
+"""Layers whose time goes with the positions of a text. Before Python 3.11 frames name no class."""
 MOST_STACKS: Final = 1_024
 """A run is at the same places again and again, and its stacks are read every few seconds."""
 
@@ -66,6 +74,12 @@ def _package(file: str) -> str:
 def runs_net(frames: tuple[str, ...]) -> bool:
     """Whether a stack is below a call of a module."""
     return any(CALL_OF_NET in frame for frame in frames)
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def is_by_position(frames: tuple[str, ...]) -> bool:
+    """Whether a stack is in such a layer, or below one."""
+    return any(map(BY_POSITION.search, frames))
 
 
 @lru_cache(maxsize=MOST_STACKS)

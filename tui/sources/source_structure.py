@@ -6,7 +6,6 @@ functions, as it lies on disk.
 """
 
 import ast
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part
 from .inline_evaluation import inline_evaluation
+from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, may_pack, trims
 from .source_code import SourceLines
 from .source_evaluations import (
     evaluation_of,
@@ -37,11 +37,6 @@ MOST_TREES: Final = 8
 
 RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
-PYTORCH: Final = "torch/"
-PACKS: Final = re.compile(
-    r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen"
-)
-"""Names in a program whose nets may not compute on padding."""
 DECORATOR: Final = "torch/utils/_contextlib.py"
 """Its frame stands above a function that is decorated with one of these…"""
 
@@ -56,7 +51,7 @@ class Structure:
     in_turns: str = ""
     """Likewise of a loop that computes tensors and calls no net, as in a loss."""
     unpacked: bool = False
-    """A net is called, and no file of the user's on the way packs the texts of a batch."""
+    """A net is called, and no file on the way packs the texts of a batch or trims it."""
     evaluates: bool = False
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
@@ -151,16 +146,24 @@ class SourceStructure:
         return self._importing[path]
 
     def _is_unpacked(self, frames: Sequence[str]) -> bool:
-        paths = {place_of(frame)[0] for frame in frames}
-        mine = [path for path in paths if is_users(path)]
-        return bool(mine) and not any(self._may_pack(path) for path in mine)
+        """From the user's outermost function on, which what starts it has nothing to do with."""
+        paths = [place_of(frame)[0] for frame in frames]
+        first = next((at for at, path in enumerate(paths) if is_users(path)), None)
+        if first is None or any(map(self._may_pack, dict.fromkeys(paths[first:]))):
+            return False
+        mine = [one for one, path in zip(frames, paths, strict=True) if is_users(path)]
+        return not hands_lengths(self._way_to(mine))
 
     def _may_pack(self, path: str) -> bool:
         """True where it cannot be read."""
         if path not in self._packing:
-            tree = self._tree(path)
-            named = tree is not None and any(map(PACKS.search, _names_in(tree)))
-            self._packing[path] = tree is None or named
+            if is_users(path):
+                tree = self._tree(path)
+                packs = tree is None or any(map(PACKS.search, _names_in(tree))) or trims(tree)
+            else:
+                lines = self._lines.all_of(path) if may_pack(path) else ["PyTorch's, or Python's"]
+                packs = not lines or any(map(LIBRARY_PACKS.search, lines))
+            self._packing[path] = packs
         return self._packing[path]
 
     def _way_to(self, frames: Sequence[str]) -> list[Place]:

@@ -51,6 +51,8 @@ class FrameShare:
     """…or computes tensors of them and calls no net."""
     unpacked: bool = False
     """Below a net, and the user's source on the way packs no texts."""
+    by_position: bool = False
+    """In a layer whose time goes with the positions of a text: recurrent, attention, Conv1d."""
 
 
 @dataclass(frozen=True, slots=True)

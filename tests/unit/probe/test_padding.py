@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 from torch.utils.data import DataLoader
 
 from gpuwatch.probe.loaders import look_at
@@ -180,11 +181,61 @@ def test_ids_that_may_be_no_texts_show_nothing(ids: torch.Tensor) -> None:
     assert padding_of([ids], torch) is None
 
 
-def test_ids_beside_a_larger_tensor_of_numbers_are_what_is_to_be_learned() -> None:
-    """The letters of a recording: its net computes on sound."""
+def recordings(rows: int) -> torch.Tensor:
+    return torch.randint(0, 256, (rows, 3, 8, 16), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        torch.randn(5, 1, 64, 300),
+        recordings(5),
+        {"image": recordings(5).float()},
+        ({"image": recordings(5).float()}, "a name"),
+        list(recordings(5)),
+        [{"image": one} for one in recordings(5)],
+        pack_sequence([torch.arange(3), torch.arange(2)]),
+        [torch.randn(5, 3).numpy()] * 5,
+        torch.randn(5, 3).to_sparse(),
+        UserDict({"image": recordings(5)}),
+        [[[[recordings(5)]]]],
+    ],
+    ids=[
+        *("sound", "bytes", "by name", "by name in a tuple", "a list", "a list by name"),
+        *("packed", "arrays", "sparse", "another container", "far down"),
+    ],
+)
+def test_ids_beside_what_the_net_may_compute_on_are_what_is_to_be_learned(beside: Any) -> None:
+    """The letters of a recording, a picture's caption, the tags of words that are packed."""
     ids = ids_of(LONG)
-    assert padding_of([torch.randn(5, 1, 64, 300), ids], torch) is None
-    assert padding_of([torch.randn(5), ids], torch) is not None
+    assert padding_of((beside, ids), torch) is None
+    assert padding_of({"x": beside, "words": ids}, torch) is None
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        torch.randn(5),
+        ["a text"] * 5,
+        ["a text"] * 50,
+        [1, 2.5, None, True, "x"],
+        ids_of(LONG)[:, :16],
+        {"weights": torch.randn(5), "name": "a"},
+        (torch.randn(5), torch.arange(5)),
+    ],
+    ids=["numbers", "texts", "many texts", "plain", "smaller", "by name", "a tuple"],
+)
+def test_ids_beside_something_smaller_are_what_the_net_computes_on(beside: Any) -> None:
+    ids = ids_of(LONG)
+    seen = (5, 20, 39, 18, True)
+    assert padding_of((beside, ids), torch) == seen
+    assert padding_of({"words": ids, "x": beside}, torch) == seen
+
+
+def test_of_more_parts_than_are_looked_at_nothing_is_claimed() -> None:
+    ids = ids_of(LONG)
+    assert padding_of([ids, *[torch.randn(5)] * 7], torch) is not None
+    assert padding_of([ids, *[torch.randn(5)] * 8], torch) is None
 
 
 @pytest.mark.parametrize("shape", [(13, 7_000), (200, 40), (5_000, 16), (4, 8_000), (9, 20_000)])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gpuwatch.tui.model.frames import summarise
-from gpuwatch.tui.model.loop_frames import package_of_loop, with_solvers
+from gpuwatch.tui.model.loop_frames import is_by_position, package_of_loop, with_solvers
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.verdict.stack_samples import StackPhase
@@ -120,3 +120,46 @@ def test_what_a_solver_computes_where_a_net_does_not_learn_is_evaluation() -> No
     every = stacks(NET, STEPS, (*AFTER, *BACKWARD))
     found = with_solvers(every, evaluated)
     assert [found(one) for one in every] == ["evaluation", "evaluation", "backward"]
+
+
+CALL = "Module._call_impl (torch/nn/modules/module.py:1787)"
+
+
+@pytest.mark.parametrize(
+    ("frames", "by_position"),
+    [
+        (("LSTM.forward (torch/nn/modules/rnn.py:1169)",), True),
+        (("forward (torch/nn/modules/rnn.py:1169)",), True),
+        (("Conv1d._conv_forward (torch/nn/modules/conv.py:371)",), True),
+        (("Conv2d._conv_forward (torch/nn/modules/conv.py:548)",), False),
+        (
+            ("MultiheadAttention.forward (torch/nn/modules/activation.py:9)", "linear (x.py:1)"),
+            True,
+        ),
+        (
+            (
+                "TransformerEncoderLayer._ff_block (torch/nn/modules/transformer.py:960)",
+                CALL,
+                "Linear.forward (torch/nn/modules/linear.py:134)",
+            ),
+            True,
+        ),
+        (
+            (
+                "BertLayer.forward (transformers/models/bert/modeling_bert.py:9)",
+                CALL,
+                "Linear.forward (torch/nn/modules/linear.py:134)",
+            ),
+            True,
+        ),
+        (
+            ("Tower.forward (rec.py:9)", CALL, "Linear.forward (torch/nn/modules/linear.py:9)"),
+            False,
+        ),
+        (("Tower.forward (rec.py:9)", CALL, "embedding (torch/nn/functional.py:2542)"), False),
+    ],
+)
+def test_layers_that_compute_at_each_position(frames: tuple[str, ...], by_position: bool) -> None:
+    assert is_by_position(frames) is by_position
+    (place,) = summarise(stacks((CALL, *frames)), phase_of).main
+    assert place.by_position is by_position

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from gpuwatch.tui.sources.source_code import SourceLines
 from gpuwatch.tui.sources.source_structure import SourceStructure
 from tests.unit.sources.test_source_structure import NET, SUMMED, structure
@@ -22,3 +24,79 @@ def test_a_program_that_packs_its_texts_may_not_compute_on_padding(tmp_path: Pat
     source = SourceStructure(SourceLines([tmp_path]))
     assert not source.of(("step (elsewhere.py:9)", NET)).unpacked
     assert not source.of(("Trainer.train (transformers/trainer.py:9)", NET)).unpacked
+
+
+@pytest.mark.parametrize(
+    ("library", "unpacked"),
+    [
+        ("x = pack_padded_sequence(x, lengths)", False),
+        ("from torch.nn.utils import rnn", True),
+        (None, False),
+    ],
+    ids=["packs", "does not", "cannot be read"],
+)
+def test_a_library_on_the_way_may_pack_too(
+    tmp_path: Path, library: str | None, unpacked: bool
+) -> None:
+    (tmp_path / "train.py").write_text(SUMMED)
+    if library is not None:
+        folder = tmp_path / "site-packages" / "seqlib"
+        folder.mkdir(parents=True)
+        (folder / "rnn.py").write_text(f"{library}\n")
+    source = SourceStructure(SourceLines([tmp_path]))
+    started = ("<module> (site-packages/launcher/run.py:3)", "run (runpy.py:9)")
+    step = "step (train.py:6)"
+    lstm = "LSTM.forward (torch/nn/modules/rnn.py:9)"
+    encoder = "Encoder.forward (site-packages/seqlib/rnn.py:6)"
+    assert source.of((*started, step, NET, encoder, NET, lstm)).unpacked is unpacked
+    assert source.of((*started, step, NET, lstm)).unpacked
+
+
+TAGGER = """
+def forward(self, ids, lengths, seq_len):
+    batch, words = ids.shape
+    longest = int((ids != 0).sum(1).max())
+    {line}
+    return self.lstm(self.words(ids))  # 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "unpacked"),
+    [
+        ("ids = ids[:, : int((ids != 0).sum(1).max())]", False),
+        ("ids = ids[:, :longest]", False),
+        ("ids = ids[:, -longest:]", False),
+        ("ids = ids[: lengths.max()]", False),
+        ("ids = ids[:, : max(one.kept for one in batch)]", False),
+        ("ids = self.encoder(ids, lengths=lengths)", False),
+        ("ids = self.encoder(ids, seq_len)", False),
+        ("ids = self.encoder(ids, batch.lengths)", False),
+        ('ids = self.encoder(ids, batch["lengths"].to(device))', False),
+        ("ids = self.encoder(ids, lengths.cpu())", False),
+        ("ids = ids + self.places[:, : ids.size(1)]", True),
+        ("ids = ids + self.places[:, :words]", True),
+        ("ids = ids[:, :-1]", True),
+        ("ids = ids[:batch]", True),
+        ("ids = ids[: len(self.words)]", True),
+        ("ids = ids.view(-1, seq_len)", True),
+        ("ids = ids + torch.arange(seq_len)", True),
+        ("ids = self.encoder(ids, seq_len=128)", True),
+        ("ids = self.encoder(ids, self.seq_len)", True),
+        ("ids = ids * len(lengths)", True),
+    ],
+)
+def test_a_net_that_trims_its_batch_may_not_compute_on_padding(
+    tmp_path: Path, line: str, unpacked: bool
+) -> None:
+    assert structure(tmp_path, TAGGER.format(line=line), "forward").unpacked is unpacked
+
+
+def test_of_a_script_the_lengths_count_that_its_loop_hands_on(tmp_path: Path) -> None:
+    text = """
+texts = Texts(folder, seq_len)
+for ids, {given} in loader:
+    net(ids, {given}).backward()  # 1
+"""
+    assert structure(tmp_path, text.format(given="tags"), "<module>").unpacked
+    assert not structure(tmp_path, text.format(given="lengths"), "<module>").unpacked

@@ -86,7 +86,7 @@ def _possible(moved: Copies) -> str:
 
 
 def _filled_on_host(copied: Sequence[FrameShare]) -> str | None:
-    """ "`torch.zeros(n, m).to(device)` at train.py:81", where that is what most of the copies move."""
+    """ "`torch.zeros(n, m).to(device)` at train.py:81", where such lines hold most copies."""
     filled = [place for place in copied if FILLED_THEN_COPIED.search(place.line)]
     if share_held(filled) < LOOP_SHARE * share_held(copied):
         return None

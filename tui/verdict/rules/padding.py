@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...steps import Padding
-from ..code_places import main_places, share_held, share_where
+from ..code_places import calls, main_places, share_held, share_where
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, gain_on_the_host, replayed
 from ..forecast.interval import at_least
@@ -33,10 +33,14 @@ TRIMS: Final = "pad each batch to its own longest text"
 TRIMS_FIRST: Final = 0.5
 """Of what sorting saves: where less of it comes from that alone, texts are sorted at once."""
 RECURRENT: Final = re.compile(r"(LSTM|GRU|RNN)\.forward \(torch/nn/modules/rnn\.py")
+POSITION_CALL: Final = re.compile(r"\b(conv1d|scaled_dot_product_attention)\(")
+MOST_OF_NET: Final = 0.5
 BESIDE_TOKENS: Final = 1.4
 """Of a net without masks, so without attention, what shorter batches take over what goes by the
 token: 1.3 (three convolutions) and 1.1 (an LSTM both ways) on two cores, 77 of 256 tokens kept;
 whole steps 1.4 and 1.2. What each operation costs stays, and each new length is laid out anew."""
+NET_HOLDS: Final = (None, "forward", "backward", "synchronisation")
+"""Phases of samples that may be the net's time: a wait for the GPU is for its kernels."""
 COLLATES: Final = "DataCollatorWithPadding"
 PADS: Final = "torch.nn.utils.rnn.pad_sequence"
 FEW_LENGTHS: Final = 64
@@ -92,11 +96,19 @@ def lengths_of(seen: Sequence[Padding], multiple: int = 1) -> Lengths | None:
     )
 
 
-def _computes_on_all(window: StepWindow) -> bool:
-    """Recurrent nets may be given texts that are packed, without what fills them up: what is asked
-    is the source of the user's functions on the way to the net."""
+def _by_position(window: StepWindow) -> float:
+    """Part of the net, by its forward, that is in layers which compute at each position; 0 where
+    that is not most of it. A recommender's history is embedded by the position, and the mean of
+    that is what its net works on: 1.05x for rows without padding.
+
+    Recurrent nets may be given texts that are packed, without what fills them up: what is asked is
+    the source of the functions on the way to the net."""
     nets = [place for place in main_places(window) if place.in_net and place.phase == "forward"]
-    return bool(nets) and all(place.unpacked for place in nets)
+    held = share_held(nets)
+    if held < ENTER_SHARE or not all(place.unpacked for place in nets):
+        return 0.0
+    part = share_where(nets, lambda one: one.by_position or calls(one, POSITION_CALL)) / held
+    return part if part > MOST_OF_NET else 0.0
 
 
 def _padded_to(one: Padding, multiple: int) -> int:
@@ -111,11 +123,12 @@ def padding(window: StepWindow) -> Finding | None:
     found = lengths_of(window.padding, FEW_LENGTHS if on_gpu else 1)
     if found is None or found.padding.low < CONTRIBUTOR:
         return None
-    if found.by_ids and not _computes_on_all(window):
+    part = _by_position(window) if found.by_ids else 1.0
+    if not part:
         return None
     beside = BESIDE_TOKENS if found.by_ids else 1.0
     grouped = min(found.to_longest, found.kept * (1.0 + _grouped_keeps(window)))
-    share = _share(window, found, min(1.0, grouped * beside))
+    share = _share(window, found, min(1.0, grouped * beside), part)
     if share is None or share.mean < CONTRIBUTOR:
         return None
     best = _gain(window, share.mean)
@@ -125,7 +138,7 @@ def padding(window: StepWindow) -> Finding | None:
     first, advice = least, [f"{groups}, {times(least)} or more", *packs]
     if found.is_fixed and found.to_longest < 1.0 - CONTRIBUTOR:
         how = _how(found, on_gpu)
-        trimmed = _share(window, found, min(1.0, found.to_longest * beside))
+        trimmed = _share(window, found, min(1.0, found.to_longest * beside), part)
         gone = 0.0 if trimmed is None else trimmed.mean
         if gone >= TRIMS_FIRST * share.mean:
             first = _at_least(window, _gain(window, gone))
@@ -146,13 +159,13 @@ def _grouped_keeps(window: StepWindow) -> float:
     return GROUPED_KEEPS_OF_FEW if batches and batches < FEW_BATCHES else GROUPED_KEEPS
 
 
-def _share(window: StepWindow, found: Lengths, left: float) -> Share | None:
-    """Part of a step that goes where this part of the positions is left; None where no clock knows
-    the net's part of it."""
+def _share(window: StepWindow, found: Lengths, left: float, part: float) -> Share | None:
+    """Part of a step that goes where this part of the positions is left, of this part of the net;
+    None where no clock knows the net's part of it."""
+    spared = part * (1.0 - left)
     if window.gpu_present:
-        after = _after_on_gpu(window, left)
+        after = _after_on_gpu(window, 1.0 - spared)
         return None if after is None else without_rows(max(0.0, 1.0 - after))
-    spared = 1.0 - left
     net = _net(window)
     known = found.padding
     low, high = (min(1.0, part / max(1e-9, known.mean)) for part in (known.low, known.high))
@@ -194,15 +207,29 @@ def _after_on_gpu(window: StepWindow, left: float) -> float | None:
     it is: no shorter than the host needs to launch them. Kernels that leave multiprocessors empty
     take as long for fewer tokens. A recurrent layer has kernels of its own for each position, and
     the host launches as many."""
+    seen = window.activity
+    if seen is None or not seen.busy or seen.sm is None:
+        return None
     if _is_recurrent(window):
-        net = [row.forward_ns + row.backward_ns for row in window.steps]
-        return 1.0 - share_of(net, [wall_of(row) for row in window.steps]).mean * (1.0 - left)
-    known, seen = replayed(window), window.activity
-    if known is None or seen is None or not seen.busy or seen.sm is None:
+        return 1.0 - _recurrent(window) * (1.0 - left)
+    known = replayed(window)
+    if known is None:
         return None
     filled = min(1.0, seen.sm / seen.busy / SM_FULL)
     host = min(known.with_kernels(0.0), host_alone(window))
     return max(host, known.with_kernels(1.0 - filled * (1.0 - left)))
+
+
+def _recurrent(window: StepWindow) -> float:
+    """Part of a step in such a net, as the host has it. The forward by the marks holds all from a
+    batch to its backward: Python that samples see there, or anywhere, is not the net's."""
+    places = main_places(window)
+    forward = [place for place in places if place.phase == "forward"]
+    python = share_where(places, lambda one: one.phase == "other")
+    within = share_where(forward, lambda one: one.in_net) / max(1e-9, share_held(forward) + python)
+    net = [round(row.forward_ns * within) + row.backward_ns for row in window.steps]
+    apart = share_where(places, lambda one: one.phase not in NET_HOLDS)
+    return min(share_of(net, [wall_of(row) for row in window.steps]).mean, 1.0 - apart)
 
 
 def _is_recurrent(window: StepWindow) -> bool:

@@ -12,7 +12,7 @@ from gpuwatch.tui.steps import Padding
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.padding import lengths_of, padding
-from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -108,12 +108,12 @@ def test_batches_of_all_lengths_are_grouped() -> None:
     assert Engine().judge(on_cpu(VARIED)).finding.kind == "padding"
 
 
-def forward_in(unpacked: bool) -> Stacks:
+def forward_in(unpacked: bool, by_position: bool = True, part: float = 0.5) -> Stacks:
     places = (
-        FrameShare(0.5, "LSTM.forward (torch/nn/modules/rnn.py:9)", None, phase="forward",
-                   in_net=True, unpacked=unpacked, samples=50),
-        FrameShare(0.2, "Linear.forward (torch/nn/modules/linear.py:9)", None, phase="forward",
-                   in_net=True, unpacked=True, samples=50),
+        FrameShare(part, "LSTM.forward (torch/nn/modules/rnn.py:9)", None, phase="forward",
+                   in_net=True, unpacked=unpacked, by_position=by_position, samples=50),
+        FrameShare(0.7 - part, "Linear.forward (torch/nn/modules/linear.py:9)", None,
+                   phase="forward", in_net=True, unpacked=True, samples=50),
     )  # fmt: skip
     return replace(stacks(main=[(0.3, "x (y.py:1)", None)]), main=places)
 
@@ -132,6 +132,34 @@ def test_without_a_mask_it_is_asked_whether_texts_are_packed() -> None:
     assert with_masks is not None
     assert 1.0 < found.forecast.speedup == found.speedup < with_masks
     assert found.evidence[-1].text.startswith("without a mask: one id fills the rows up")
+
+
+def test_without_a_mask_most_of_the_net_computes_by_the_position() -> None:
+    """Of a recommender only what embeds the padded history does: 2.4x was said, 1.05x measured."""
+    by_ids = tuple(msgspec.structs.replace(one, by_ids=True) for one in FIXED)
+
+    def share(stacks: Stacks) -> float | None:
+        found = padding(on_cpu(by_ids, stacks=stacks))
+        return None if found is None else found.share
+
+    assert share(forward_in(unpacked=True, by_position=False)) is None
+    assert share(forward_in(unpacked=True, part=0.3)) is None
+    half, most = share(forward_in(True, part=0.4)), share(forward_in(True, part=0.65))
+    assert half is not None
+    assert most is not None
+    assert half < most
+    with_masks = on_cpu(FIXED, stacks=forward_in(unpacked=True, by_position=False))
+    assert padding(with_masks) is not None
+
+
+def test_a_call_of_the_users_is_as_good_as_a_layer() -> None:
+    by_ids = tuple(msgspec.structs.replace(one, by_ids=True) for one in FIXED)
+    place = FrameShare(0.7, "Net.forward (net.py:9)", None, "x = F.conv1d(x, w)", "forward",
+                       in_net=True, unpacked=True, samples=50)  # fmt: skip
+    seen = replace(stacks(main=[(0.3, "x (y.py:1)", None)]), main=(place,))
+    assert padding(on_cpu(by_ids, stacks=seen)) is not None
+    other = replace(seen, main=(replace(place, line="x = self.mlp(x.mean(1))"),))
+    assert padding(on_cpu(by_ids, stacks=other)) is None
 
 
 def test_a_forward_counts_as_far_as_it_is_below_a_module() -> None:
@@ -238,9 +266,30 @@ def test_a_recurrent_layer_has_kernels_for_each_position() -> None:
     thin = activity(83, sm=45, tensor=2, fp32=1, dram=2)
     found = found_of(on_gpu(VARIED, HOST, activity=thin, stacks=seen))
     assert found.share == pytest.approx(90 / 95.1 * (1 - 32 / 76 * 1.05), abs=0.01)
+    assert padding(on_gpu(VARIED, HOST, activity=None, stacks=seen)) is None
     linear = replace(layer, frame="Linear.forward (torch/nn/modules/linear.py:9)")
     other = replace(seen, main=(linear,))
     assert (found_of(on_gpu(VARIED, HOST, stacks=other)).share or 0) != found.share
+
+
+def test_python_between_a_batch_and_its_backward_is_not_the_recurrent_nets() -> None:
+    """Texts that are cleaned for 70 % of each step, within the forward by the marks."""
+    host = {"data_ms": 0.1, "forward_ms": 80, "backward_ms": 10, "optimizer_ms": 10}
+    thin = activity(15, sm=5, tensor=1, fp32=1, dram=2)
+
+    def share(python: float, phase: StackPhase = "other") -> float:
+        places = (
+            FrameShare(python, "augment (train.py:20)", None, "words = clean(words)", phase),
+            FrameShare(0.8 - python, "LSTM.forward (torch/nn/modules/rnn.py:9)", None,
+                       phase="forward", in_net=True),
+        )  # fmt: skip
+        seen = replace(stacks(main=[(0.2, "x (y.py:1)", None)]), main=places)
+        return found_of(on_gpu(VARIED, host, activity=thin, stacks=seen)).share or 0.0
+
+    gone = 1 - 32 / 76 * 1.05
+    assert share(0.7) == pytest.approx(0.2 * gone, abs=0.01)
+    assert share(0.4) == pytest.approx(0.5 * gone, abs=0.01)
+    assert share(0.4, "checkpoint") == pytest.approx(0.6 * gone, abs=0.01), "no more than is left"
 
 
 def test_without_the_counters_nothing_is_claimed_of_a_gpu() -> None:

@@ -1,0 +1,124 @@
+"""Whether the source on the way to a net packs the texts of a batch, or trims it: then the net may
+not compute on all the padding that its loader's batches have."""
+
+import ast
+import re
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from ..verdict.code_origin import MACHINERY
+from .source_places import FUNCTIONS, Place, name_of
+
+PACKS: Final = re.compile(
+    r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen"
+)
+"""Names in a program whose nets may not compute on padding…"""
+LIBRARY_PACKS: Final = re.compile(
+    r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested_tensor|unpad_|varlen"
+)
+"""…and words in a library's file: those are large, and are not parsed."""
+PYTORCH: Final = "torch/"
+OF_SHAPES: Final = frozenset(("size", "len", "dim", "ndimension", "numel", "min", "shape"))
+"""Calls in a bound that show no texts' lengths: `table[:, : x.size(1)]` trims no batch."""
+LONGEST: Final = frozenset(("max", "amax"))
+LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens?|seq_?lens?|sequence_lengths?)$")
+MANY_LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens|seq_?lens)$")
+"""By name; `seq_len` may be a number of the net's own, as in `x.view(-1, seq_len, 8)`."""
+ON: Final = frozenset(("to", "cpu", "cuda", "long", "int", "tolist"))
+"""Methods of lengths that are still these."""
+BUILT_IN: Final = frozenset(("len", "max", "min", "sum", "range", "int", "list", "zip", "print"))
+
+
+def may_pack(path: str) -> bool:
+    """Whether a library's file may hold what packs: not PyTorch's own, nor Python's."""
+    top = path.partition("/")[0].removesuffix(".py")
+    return not (path.startswith((PYTORCH, "<", *MACHINERY)) or top in sys.stdlib_module_names)
+
+
+def trims(tree: ast.Module) -> bool:
+    """A slice along a text whose bound is computed: `ids[:, : int((ids != 0).sum(1).max())]`, or
+    `ids[: lengths.max()]` of texts that lie the other way."""
+    names = _computed(tree)
+    return any(
+        isinstance(node, ast.Subscript) and _is_cut(node.slice, names) for node in ast.walk(tree)
+    )
+
+
+def hands_lengths(way: Sequence[Place]) -> bool:
+    """A function on the way, or the loop of a script, hands a call the lengths of its texts."""
+    return any(
+        isinstance(node, ast.Call) and _has_lengths(node)
+        for place in way
+        for node in ast.walk(place.scope if isinstance(place.scope, FUNCTIONS) else place.region())
+    )
+
+
+def _computed(tree: ast.Module) -> dict[str, frozenset[str]]:
+    """Names that stand for what calls compute, with the names of those."""
+    found: dict[str, frozenset[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):
+            found[name.id] = found.get(name.id, frozenset()) | _calls_in(node.value)
+    return found
+
+
+def _calls_in(bound: ast.AST) -> frozenset[str]:
+    """Of the data: what only a shape is asked for is none."""
+    called = {name_of(node.func) for node in ast.walk(bound) if isinstance(node, ast.Call)}
+    return frozenset(called - OF_SHAPES)
+
+
+def _is_cut(cut: ast.expr, names: dict[str, frozenset[str]]) -> bool:
+    if isinstance(cut, ast.Tuple):
+        return any(_bounds(one, names) for one in cut.elts[1:])
+    return not LONGEST.isdisjoint(_bounds(cut, names))
+
+
+def _bounds(cut: ast.expr, names: dict[str, frozenset[str]]) -> frozenset[str]:
+    """Calls of which a slice's ends are made."""
+    if not isinstance(cut, ast.Slice):
+        return frozenset()
+    found = frozenset[str]()
+    for bound in (cut.lower, cut.upper):
+        for node in ast.walk(bound) if bound is not None else ():
+            if isinstance(node, ast.Call):
+                found |= {name_of(node.func)} - OF_SHAPES
+            elif isinstance(node, ast.Name):
+                found |= names.get(node.id, frozenset())
+    return found
+
+
+def _has_lengths(call: ast.Call) -> bool:
+    if any(
+        one.arg is not None and LENGTHS.search(one.arg) and _is_of_batch(one.value)
+        for one in call.keywords
+    ):
+        return True
+    if isinstance(call.func, ast.Name) and call.func.id in BUILT_IN:
+        return False
+    own = isinstance(call.func, ast.Name) or (
+        isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "self"
+    )
+    wanted = LENGTHS if own else MANY_LENGTHS
+    return any(wanted.search(_name_in(one)) and _is_of_batch(one) for one in call.args)
+
+
+def _name_in(value: ast.expr) -> str:
+    """ "lengths" of `lengths`, `batch.lengths`, `batch["lengths"]` and `lengths.cpu()`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr not in ON:
+            return ""
+        value = value.func.value
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+        return str(value.slice.value)
+    return name_of(value)
+
+
+def _is_of_batch(value: ast.expr) -> bool:
+    """Neither a number nor the net's own setting."""
+    if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+        return value.value.id != "self"
+    return not isinstance(value, ast.Constant)
