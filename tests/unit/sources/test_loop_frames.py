@@ -137,3 +137,26 @@ def test_a_librarys_python_beside_a_frozen_net_is_no_evaluation() -> None:
     net = (*encode, "Module._call_impl (torch/nn/modules/module.py:1)", "relu (torch/nn/fun.py:1)")
     found = phases(tokenizes, tokenizes, net, (*AFTER, *BACKWARD))
     assert found == {"other": 0.5, "evaluation": 0.25, "backward": 0.25}
+
+
+KERAS = "keras/src/backend/torch/trainer.py"
+CATCHES = "filter_traceback.<locals>.error_handler (keras/src/utils/traceback_utils.py:113)"
+
+
+def test_what_keras_predicts_between_its_fits_is_named_by_the_users_line() -> None:
+    """A DQN's targets: "evaluate less often: filter_traceback (keras/src/utils/…:113)"."""
+    mine = ("<module> (dqn.py:80)", "replay (dqn.py:41)")
+    predict = (*mine, CATCHES, f"TorchTrainer.predict ({KERAS}:640)", "matmul (keras/numpy.py:1)")
+    fit = (mine[0], "replay (dqn.py:42)", CATCHES, f"TorchTrainer.fit ({KERAS}:400)")
+    found = summarise(stacks(predict, (*fit, *BACKWARD), (*fit, *UPDATE)), phase_of)
+    seen = {place.phase: place for place in found.main}
+    assert seen["forward"].caller == mine[1]
+    assert seen["backward"].caller == fit[-1], "the loop is Keras's there"
+
+
+def test_what_keras_evaluates_is_named_without_its_wrapper() -> None:
+    fit = ("<module> (mlp.py:80)", CATCHES, f"TorchTrainer.fit ({KERAS}:400)")
+    tests = (*fit, CATCHES, f"TorchTrainer.evaluate ({KERAS}:500)", "matmul (keras/numpy.py:1)")
+    found = summarise(stacks(tests, (*fit, *BACKWARD), (*fit, *UPDATE)), phase_of)
+    (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
+    assert evaluated.evaluation == f"TorchTrainer.evaluate ({KERAS}:500)"
