@@ -141,6 +141,7 @@ def test_large_products_on_a_cpu_that_knows_bf16_are_advised_it(
         ("forward (net.py:3)", "x = x @ self.weight", True),
         ("fft2 (torch/fft.py:3)", "x = torch.fft.rfft2(x)", False),
         ("embedding (torch/nn/functional.py:2542)", "self.emb(ids)", False),
+        ("scatter (torch_geometric/utils/_scatter.py:30)", "torch.sparse.mm(adj, x)", False),
         ("forward (net.py:30)", "torch.sort(errors, 0, descending=True)", False),
     ],
 )
