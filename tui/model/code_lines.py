@@ -2,8 +2,10 @@
 line says what is done there."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
+
+from .line_names import names_of_tensors, of_tensors
 
 SLEEP_LINES: Final = r"\bsleep\("
 BACKWARD_LINES: Final = r"\.backward\("
@@ -23,23 +25,32 @@ COMPUTE_LINES: Final = (
 """Parts of a line. The first of them that is found says what it does."""
 
 
-IMPORTS: Final = re.compile(r"\s*(import|from) torch\b")
+IMPORTS: Final = re.compile(
+    r"\s*(import torch\b[\w.]*( as \w+)?\s*([,;#]|$)|from torch(\.[\w.]+)? import\b)"
+)
+QUOTES: Final = ('"""', "'''")
 ARITHMETIC: Final = re.compile(r"[\w\])] ?(\*\*|[-+*/@]) ?[\w(\[-]")
 SLICES: Final = re.compile(r"\[[^\]]*(\.\.\.|\bNone\b|:,|, ?:)[^\]]*\]")
 """Of more than one dimension."""
 NO_ARITHMETIC: Final = re.compile(r"""["']|\bfor\b|\btime\(""")
 """Of tensors alone: it writes texts, loops in Python, or reads a clock."""
 OF_NUMPY: Final = re.compile(r"\b(np|numpy|pd|pandas)\.")
-COUNTS: Final = re.compile(r"\bfor (\w+)(?:, ?\w+)? in (?:range|enumerate)\(")
-"""Binds a number of Python's."""
+MOST_CHARACTERS: Final = 1_000
+"""A longer line is data: one of 20,000 brackets took 9 s."""
 _COMPUTES: Final = re.compile(COMPUTE_LINES)
 _ELSEWHERE: Final = re.compile(SYNC_LINES)
-_NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
 def imports_torch(lines: Sequence[str]) -> bool:
-    """Whether functions of a file may compute tensors."""
-    return any(map(IMPORTS.match, lines))
+    """Whether functions of a file may compute tensors. A docstring may show how."""
+    quoted = ""
+    for line in lines:
+        if not quoted and IMPORTS.match(line[:MOST_CHARACTERS]):
+            return True
+        for quotes in QUOTES:
+            if quoted in ("", quotes) and line.count(quotes) % 2:
+                quoted = "" if quoted else quotes
+    return False
 
 
 def computes(lines: Sequence[str], number: int) -> bool:
@@ -53,38 +64,44 @@ def computes(lines: Sequence[str], number: int) -> bool:
         return False
     if _COMPUTES.search(line):
         return True
-    if NO_ARITHMETIC.search(line) or not (ARITHMETIC.search(line) or SLICES.search(line)):
+    if not _is_arithmetic(line):
         return False
-    function = [_code(one) for one in _function(lines, number - 1)]
+    first, end = _function(lines, number - 1)
+    function = [_code(one) for one in lines[first:end]]
     if any(map(OF_NUMPY.search, function)):
         return False
-    computing = [one for one in function if _COMPUTES.search(one)]
-    counted = {name for one in function for name in COUNTS.findall(one)}
-    tensors = {name for one in computing for name in _NAME.findall(one)} - counted
-    return bool(computing) and not tensors.isdisjoint(_NAME.findall(line))
+    computing = {at for at, one in enumerate(function) if _COMPUTES.search(one)}
+    waiting = {at for at in computing if _ELSEWHERE.search(function[at])}
+    arithmetic = {at for at, one in enumerate(function) if _is_arithmetic(one)} - computing
+    tensors = names_of_tensors(function, computing, waiting, arithmetic, number - 1 - first)
+    return of_tensors(line, tensors)
+
+
+def _is_arithmetic(line: str) -> bool:
+    worked = ARITHMETIC.search(line) or SLICES.search(line)
+    return worked is not None and not NO_ARITHMETIC.search(line)
 
 
 def _code(line: str) -> str:
-    """Without its comment."""
-    return line.partition(" #")[0]
+    """Without its comment; "" where it is too long to be read."""
+    return "" if len(line) > MOST_CHARACTERS else line.partition(" #")[0]
 
 
-def _function(lines: Sequence[str], at: int) -> Iterator[str]:
-    """The lines of the innermost function around a line, by how far they are indented; none where
-    it lies in no function."""
+def _function(lines: Sequence[str], at: int) -> tuple[int, int]:
+    """Where the innermost function around a line begins, and the line after it, by how far they are
+    indented; no line where it lies in no function."""
     depth, first = _depth(lines[at]), at
     while not (
         lines[first].lstrip().startswith(("def ", "async def ")) and _depth(lines[first]) < depth
     ):
         if first == 0:
-            return
+            return at, at
         first -= 1
     depth = _depth(lines[first])
-    yield lines[first]
-    for line in lines[first + 1 :]:
+    for end, line in enumerate(lines[first + 1 :], first + 1):
         if line.strip() and _depth(line) <= depth and not line.lstrip().startswith((")", "#")):
-            return
-        yield line
+            return first, end
+    return first, len(lines)
 
 
 def _depth(line: str) -> int:

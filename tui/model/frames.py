@@ -146,10 +146,18 @@ def caller_of(frames: tuple[str, ...], named: str, library: str = "") -> str | N
     return None
 
 
+@lru_cache(maxsize=MOST_STACKS)
+def _own_line(frames: tuple[str, ...]) -> str:
+    """The innermost of the user's own in a stack. A library's loop is only below those that lead to
+    a backward or an update: beside them, as at Keras's `predict`, the user's line is named."""
+    return next((frame for frame in reversed(frames) if is_users(where_in(frame))), "")
+
+
 def _is_of_loop(frame: str, library: str) -> bool:
     """Whether a frame is the user's own, or of the package whose loop trains."""
     file = where_in(frame)
-    return is_users(file) or bool(library and file.startswith(library))
+    of_library = bool(library) and file.startswith(library) and not file.startswith(MACHINERY)
+    return of_library or is_users(file)
 
 
 def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
@@ -347,6 +355,11 @@ def _shares(
 ) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
+    loop = {
+        _own_line(stack.frames)
+        for stack, phase in zip(stacks, phases, strict=True)
+        if phase in LEARNS
+    }
     training = {
         name
         for stack, phase in zip(stacks, phases, strict=True)
@@ -357,7 +370,8 @@ def _shares(
         in_net = net_at(stack.frames, by_hand) is not None
         if phase == "other" and in_net:
             phase = "forward"  # a module's own lines are; `self.weight[ids]` calls nothing by name
-        named, caller, has_line = _place(stack.frames, library)
+        looping = library if _own_line(stack.frames) in loop else ""
+        named, caller, has_line = _place(stack.frames, looping)
         evaluation = ""
         if phase == "evaluation":
             own = _own_functions(stack.frames, library)

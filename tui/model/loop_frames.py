@@ -96,9 +96,9 @@ def net_at(frames: tuple[str, ...], by_hand: bool) -> int | None:
 
 def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
     """Of a library that is handed a net and calls it, as an ODE's solver, what it computes beside
-    the net is of the same phase: "forward", or "evaluation" where the net does not learn there. By
-    the user's line that calls the library, unless that line leads to a backward or an update too,
-    as a trainer's does."""
+    the net is of the same phase: "forward", or "evaluation" where the net does not learn there; its
+    Python, as a tokenizer's, is not. By the user's line that calls the library, unless that line
+    leads to a backward or an update too, as a trainer's does."""
     phases: dict[str, set[StackPhase]] = {}
     learning: set[str] = set()
     for stack in stacks:
@@ -113,13 +113,19 @@ def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
 
     def phase_with_solvers(stack: StackCount) -> StackPhase:
         phase = phase_of(stack)
-        if phase not in ("other", "forward"):
+        if phase != "forward" and not (phase == "other" and _computes(stack)):
             return phase
         at = net_at(stack.frames, by_hand=False)
         found = solving.get(_calls_library(stack.frames[:at]), set())
         return next(iter(found)) if len(found) == 1 else phase
 
     return phase_with_solvers
+
+
+def _computes(stack: StackCount) -> bool:
+    """In PyTorch itself, or on a line of tensors."""
+    innermost = where_in(stack.frames[-1]) if stack.frames else ""
+    return stack.computes or innermost.startswith(_PYTORCH)
 
 
 @lru_cache(maxsize=MOST_STACKS)

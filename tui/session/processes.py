@@ -122,13 +122,17 @@ class ProcessStore:
             return None
         looks = [[p for p in look.processes if counts(p)] for look in self._readings]
         begun = [0, *(look.t_ns for look in self._readings)]
-        warm = [each for each, t_ns in zip(looks, begun, strict=False) if t_ns >= since_ns]
+        warm = [look for look, t_ns in zip(looks, begun, strict=False) if t_ns >= since_ns]
         rows = [process for look in warm for process in look]
         first_ns: dict[int, int] = {}
         for look in self._readings:
             for process in filter(counts, look.processes):
                 first_ns.setdefault(process.pid, look.t_ns)
         now = [first_ns[process.pid] for process in self.processes if counts(process)]
+        each: dict[int, list[float]] = {p.pid: [] for p in self.processes if counts(p)}
+        for process in rows:
+            if process.cpu_percent is not None and process.pid in each:
+                each[process.pid].append(process.cpu_percent)
         read = [
             sum(process.read_bytes_s or 0.0 for process in look)
             for look in warm
@@ -142,6 +146,7 @@ class ProcessStore:
             run_delay=_part([process.run_delay_percent for process in rows]),
             exited=len(first_ns) - count,
             oldest_s=(self._readings[-1].t_ns - min(now)) / 1e9,
+            cpu_each=tuple((min(of), sum(of) / len(of)) for of in each.values() if of),
         )
 
 

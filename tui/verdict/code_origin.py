@@ -44,6 +44,7 @@ MACHINERY: Final = (
     "<frozen",
     "gpuwatch/probe/",
     "_pytest/",
+    "keras/src/utils/traceback_utils.py",  # around each call of a layer or a trainer
 )
 """Files that show how something waits, not what for."""
 

@@ -35,6 +35,9 @@ class WorkerUse:
     """Others that came and went within the last minute."""
     oldest_s: float = 0.0
     """How long the first of those that are there now has been seen, at most a minute."""
+    cpu_each: tuple[tuple[float, float], ...] = ()
+    """Of each one that is there now its least reading and its mean, in percent of a core; without
+    those that were not read."""
 
 
 @dataclass(frozen=True, slots=True)

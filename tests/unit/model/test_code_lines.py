@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -76,6 +77,83 @@ import torch
 x = torch.zeros(3)
 y = x * 2  # HERE
 """
+ADVANTAGES = """
+import torch
+
+class Buffer:
+    def advantages(self):
+        gae = 0.0
+        for t in reversed(range(self.n)):
+            delta = self.rewards[t] + self.gamma * self.values[t + 1] - self.values[t]{}
+            gae = delta + self.gamma * self.lam * self.masks[t] * gae{}
+            self.adv[t] = gae + self.values[t]{}
+        return torch.tensor(self.adv, device=self.device)
+"""
+OF_TENSORS = """
+import torch
+
+def advantages(rewards, values, args, device):
+    advantages = torch.zeros_like(rewards).to(device)
+    for t in reversed(range(args.num_steps)):
+        delta = rewards[t] + args.gamma * values[t + 1] - values[t]  # HERE
+        advantages[t] = last = delta + args.gamma * last
+    return advantages
+"""
+RETURNS = """
+import torch
+
+def returns(rewards, gamma):
+    total = 0.0
+    for t in reversed(range(len(rewards))):
+        total = rewards[t] + gamma * total  # HERE
+        rewards[t] = total
+    rewards = torch.tensor(rewards)
+    return (rewards - rewards.mean()) / rewards.std()
+"""
+CONVERTED = """
+import torch
+
+def normed(rewards):
+    given = torch.tensor(rewards)
+    return (given - 1) / 2  # HERE
+"""
+STORES = """
+import torch
+
+def values(self, states):
+    for t in range(len(states)):
+        best = torch.clamp(self.low[t], 0, 1)
+        self.low[t] = self.low[t] + self.high[t]  # HERE
+    return best
+"""
+PROPOSES = """
+import torch
+
+def rejection_sample(concentration, proposal_r, u):
+    z = torch.cos(3.14 * u)
+    f = (1 + proposal_r * z) / (proposal_r + z)
+    c = concentration * (proposal_r - f)  # HERE
+    return c
+"""
+A_KEYWORD = """
+import torch
+
+def schedule(tasks, device):
+    if torch.cuda.is_available():
+        device = "cuda"
+    for task in tasks:
+        if task.cost * 2 + task.age > task.best - 1:  # HERE
+            task.best = 0
+"""
+WALKS = """
+import torch
+
+def encoded(x, bands):
+    bands = torch.linspace(0., 1., steps=bands)
+    for band in bands:
+        x = x * band  # HERE
+    return x
+"""
 
 
 def found(source: str) -> bool:
@@ -84,15 +162,48 @@ def found(source: str) -> bool:
     return imports_torch(lines) and computes(lines, here)
 
 
-@pytest.mark.parametrize("source", [RENDERS, EMBEDS, SOLVES])
+@pytest.mark.parametrize(
+    "source", [RENDERS, EMBEDS, SOLVES, OF_TENSORS, CONVERTED, WALKS, PROPOSES]
+)
 def test_arithmetic_on_tensors_computes(source: str) -> None:
     """yenchenlin's NeRF on an H200: "19 % of each step is Python that launches nothing"."""
     assert found(source)
 
 
-@pytest.mark.parametrize("source", [COUNTS, METRIC, WITHOUT, WAITS, PIECES, SCRIPT])
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(COUNTS, METRIC, WITHOUT, WAITS, PIECES, SCRIPT),
+        *(
+            ADVANTAGES.format(*("  # HERE" if at == here else "" for at in range(3)))
+            for here in range(3)
+        ),
+        *(RETURNS, STORES, A_KEYWORD),
+    ],
+)
 def test_pythons_numbers_arrays_waits_and_what_is_not_known_do_not(source: str) -> None:
     assert not found(source)
+
+
+def test_a_docstring_imports_nothing() -> None:
+    assert not imports_torch(['"""', "from torch we took the idea", "import torch", '"""'])
+    assert not imports_torch(["import torch_geometric", "from torchvision import io"])
+    assert imports_torch(['"""One line."""', "import torch.nn as nn"])
+    assert imports_torch(["import torch, os"])
+
+
+@pytest.mark.parametrize(
+    "part", ["[", "[1, 2, 3], ", "x_", ", ", "a = ", "a[0], ", " ", "for a in "]
+)
+def test_long_lines_are_data_and_take_no_time(part: str) -> None:
+    """One of 20,000 brackets took 9 s."""
+    for length in (900, 100_000):
+        long = f"    x = y * {part * (length // len(part))} torch.relu(y)"
+        lines = ["import torch", "def f(y):", "    z = torch.zeros(1)", long, "    w = z - 1"]
+        began = process_time()
+        assert computes(lines, 5)
+        assert computes(lines, 4) == (length < 1_000)
+        assert process_time() - began < 1.0
 
 
 def test_a_line_that_is_not_there_does_not() -> None:

@@ -67,6 +67,19 @@ def test_what_workers_use_while_a_training_warms_up_does_not_count() -> None:
     assert (none.count, none.cpu_percent, none.disk_wait_share) == (1, None, None)
 
 
+def test_each_child_that_is_there_has_its_own_least_and_mean() -> None:
+    """A renderer at 240 % and one asleep were "2 processes, 120% of a core each"."""
+    store = ProcessStore()
+    for at, percent in ((1, None), (2, 230.0), (3, 250.0)):
+        left = [process(4, "worker", cpu_percent=100.0)] if at < 3 else []
+        threads = process(2, "worker", cpu_percent=percent)
+        asleep = process(3, "worker", cpu_percent=0.0)
+        store.seen(processes(1_000 * at, process(1), threads, asleep, *left))
+    use = store.worker_use()
+    assert use is not None
+    assert use.cpu_each == ((230.0, 240.0), (0.0, 0.0))
+
+
 def test_how_long_workers_wait_for_a_core() -> None:
     store = ProcessStore()
     store.seen(look(1_000, 5.0))

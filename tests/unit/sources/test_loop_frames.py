@@ -86,6 +86,7 @@ SOLVES = ("<module> (ode.py:107)", "odeint (torchdiffeq/_impl/odeint.py:80)")
 STEPS = (*SOLVES, "_runge_kutta_step (torchdiffeq/_impl/rk_common.py:77)")
 NET = (*STEPS, "Module._call_impl (torch/nn/modules/module.py:1)", "ODEFunc.forward (ode.py:69)")
 AFTER = ("<module> (ode.py:109)",)
+SUBTRACTS = (*STEPS, "Tensor.__rsub__ (torch/_tensor.py:9)")
 
 
 def phases(*frames: Sequence[str]) -> dict[StackPhase | None, float]:
@@ -97,7 +98,8 @@ def phases(*frames: Sequence[str]) -> dict[StackPhase | None, float]:
 
 def test_what_a_solver_computes_beside_the_net_is_its_forward() -> None:
     """torchdiffeq's ode_demo on an H200: "68 % of each step is Python that launches nothing"."""
-    assert phases(NET, STEPS, STEPS, (*AFTER, *BACKWARD)) == {"forward": 0.75, "backward": 0.25}
+    found = phases(NET, SUBTRACTS, SUBTRACTS, (*AFTER, *BACKWARD))
+    assert found == {"forward": 0.75, "backward": 0.25}
 
 
 def test_a_solver_that_calls_no_net_is_none() -> None:
@@ -117,8 +119,10 @@ def test_what_a_solver_computes_where_a_net_does_not_learn_is_evaluation() -> No
         found = phase_of(stack)
         return "evaluation" if "_call_impl" in "".join(stack.frames) else found
 
-    every = stacks(NET, STEPS, (*AFTER, *BACKWARD))
+    line = StackCount(role="main", pid=1, thread="t", frames=STEPS, count=1, computes=True)
+    every = [*stacks(NET, SUBTRACTS, (*AFTER, *BACKWARD)), line]
     found = with_solvers(every, evaluated)
+<<<<<<< HEAD
     assert [found(one) for one in every] == ["evaluation", "evaluation", "backward"]
 
 
@@ -163,3 +167,43 @@ def test_layers_that_compute_at_each_position(frames: tuple[str, ...], by_positi
     assert is_by_position(frames) is by_position
     (place,) = summarise(stacks((CALL, *frames)), phase_of).main
     assert place.by_position is by_position
+=======
+    assert [found(one) for one in every] == ["evaluation", "evaluation", "backward", "evaluation"]
+
+
+def test_a_librarys_python_beside_a_frozen_net_is_no_evaluation() -> None:
+    """sentence-transformers: `encode` tokenizes for 46 %, and its encoder takes 8 %: "evaluation
+    takes 54 %, evaluate less often", of what each step trains on."""
+    encode = (
+        "<module> (train.py:30)",
+        "decorate_context (torch/utils/_contextlib.py:120)",
+        "SentenceTransformer.encode (sentence_transformers/SentenceTransformer.py:600)",
+    )
+    tokenizes = (*encode, "_tokenize (transformers/tokenization_utils.py:9)")
+    net = (*encode, "Module._call_impl (torch/nn/modules/module.py:1)", "relu (torch/nn/fun.py:1)")
+    found = phases(tokenizes, tokenizes, net, (*AFTER, *BACKWARD))
+    assert found == {"other": 0.5, "evaluation": 0.25, "backward": 0.25}
+
+
+KERAS = "keras/src/backend/torch/trainer.py"
+CATCHES = "filter_traceback.<locals>.error_handler (keras/src/utils/traceback_utils.py:113)"
+
+
+def test_what_keras_predicts_between_its_fits_is_named_by_the_users_line() -> None:
+    """A DQN's targets: "evaluate less often: filter_traceback (keras/src/utils/…:113)"."""
+    mine = ("<module> (dqn.py:80)", "replay (dqn.py:41)")
+    predict = (*mine, CATCHES, f"TorchTrainer.predict ({KERAS}:640)", "matmul (keras/numpy.py:1)")
+    fit = (mine[0], "replay (dqn.py:42)", CATCHES, f"TorchTrainer.fit ({KERAS}:400)")
+    found = summarise(stacks(predict, (*fit, *BACKWARD), (*fit, *UPDATE)), phase_of)
+    seen = {place.phase: place for place in found.main}
+    assert seen["forward"].caller == mine[1]
+    assert seen["backward"].caller == fit[-1], "the loop is Keras's there"
+
+
+def test_what_keras_evaluates_is_named_without_its_wrapper() -> None:
+    fit = ("<module> (mlp.py:80)", CATCHES, f"TorchTrainer.fit ({KERAS}:400)")
+    tests = (*fit, CATCHES, f"TorchTrainer.evaluate ({KERAS}:500)", "matmul (keras/numpy.py:1)")
+    found = summarise(stacks(tests, (*fit, *BACKWARD), (*fit, *UPDATE)), phase_of)
+    (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
+    assert evaluated.evaluation == f"TorchTrainer.evaluate ({KERAS}:500)"
+>>>>>>> f006b021715d47b1c9a26594b729284ba346ae89

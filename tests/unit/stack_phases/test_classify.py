@@ -4,7 +4,7 @@ import pytest
 
 from gpuwatch.tui.model.frames import worth_naming
 from gpuwatch.tui.model.observations import StackCount
-from gpuwatch.tui.session.stack_phases.classify import classify, phase_of
+from gpuwatch.tui.session.stack_phases.classify import Classified, classify, phase_of
 from gpuwatch.tui.verdict.stack_samples import StackPhase
 from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
@@ -345,3 +345,19 @@ def test_a_policy_that_acts_and_a_buffer_that_is_drawn_from(
 ) -> None:
     found = classify(frames, "")
     assert (found.phase, found.evaluates) == (phase, evaluates)
+
+
+def test_keras_predict_is_an_evaluation_only_where_the_users_function_is() -> None:
+    """A DQN's targets come of it: half of each step was "evaluate less often"."""
+    predict = (
+        "TorchTrainer.predict (keras/src/backend/torch/trainer.py:640)",
+        "EpochIterator.__init__ (keras/src/trainers/epoch_iterator.py:90)",
+    )
+
+    def found(function: str, unlearning: bool = False) -> Classified:
+        return classify((f"{function} (dqn.py:41)", *predict), "q = net.predict(x)", unlearning)
+
+    assert found("replay") == Classified("forward", False, False)
+    assert found("replay", unlearning=True).evaluates
+    assert found("validate").evaluates
+    assert found("test").evaluates

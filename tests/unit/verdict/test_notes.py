@@ -239,17 +239,18 @@ def test_workers_that_are_started_again_show_what_an_epochs_start_takes() -> Non
 
 def test_processes_of_the_programs_own_that_never_wait_may_be_late() -> None:
     """SASRec's sampler, which nobody saw: launches were blamed, and twelve processes gave 1.42x."""
-    tireless = replace(worker_use(3, 100), oldest_s=6.0)
+    tireless = replace(worker_use(3, 100), oldest_s=6.0, cpu_each=((99.0, 100.0),) * 3)
     note = noted(own_producers, window(even(60, **STEP), workers=tireless, loaders=()))
     assert note.text.startswith("3 processes that it started compute all the time: if they make")
     assert note.cost == "100% of a core each"
-    one = noted(
-        own_producers, window(even(60, **STEP), workers=replace(tireless, count=1), loaders=())
-    )
+    beside = replace(tireless, cpu_each=((99.0, 100.0), (0.0, 1.0), (94.0, 99.0)))
+    one = noted(own_producers, window(even(60, **STEP), workers=beside, loaders=()))
     assert one.text.startswith("a process that it started computes all the time: if it makes")
     assert one.cost == "100% of a core"
-    for other in (None, worker_use(3, 100), replace(tireless, cpu_percent=90.0),
-                  replace(tireless, cpu_percent=None), replace(tireless, exited=2)):  # fmt: skip
+    threads = replace(tireless, cpu_each=((240.0, 240.0), (99.0, 100.0)))
+    for other in (None, replace(tireless, oldest_s=0.0), replace(tireless, cpu_each=()),
+                  replace(tireless, cpu_each=((90.0, 99.0),)), threads,
+                  replace(tireless, exited=2)):  # fmt: skip
         assert own_producers(window(even(60, **STEP), workers=other, loaders=())) is None
     assert own_producers(window(even(60, **STEP), workers=tireless, loaders=(loader(3),))) is None
 

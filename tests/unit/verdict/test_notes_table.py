@@ -83,7 +83,11 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         window(even(60, **STEP), settings=one, cores=16.0, machine_cpu_percent=8.0),
         window(even(60, **{**STEP, "optimizer_ms": 30}), settings=fused),
         on_gpu(settings(profiler=True, parameter_dtype="float64")),
-        window(even(60, **STEP), loaders=(), workers=replace(worker_use(2, 99), oldest_s=9.0)),
+        window(
+            even(60, **STEP),
+            loaders=(),
+            workers=replace(worker_use(2, 99), oldest_s=9.0, cpu_each=((98.0, 99.0),) * 2),
+        ),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

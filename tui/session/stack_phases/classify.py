@@ -167,7 +167,8 @@ def classify(
         elif phase in _BEFORE_NET and not serial and is_copy(frame):
             phase = "forward"
         takes_gradients = takes_gradients or (file, function) == table.GRADIENTS
-        runs_net = phase == "data" or function in table.RUNS_A_NET
+        predicts = (file, function) == table.PREDICTS
+        runs_net = phase == "data" or function in table.RUNS_A_NET or predicts
         evaluates = evaluates or (may_evaluate and runs_net)
         serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
     if phase == "other" and own:

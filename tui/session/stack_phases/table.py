@@ -125,7 +125,8 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("forward", "keras/src/trainers/trainer.py", "compute_loss _compute_loss"),
     _row("optimizer", "keras/src/optimizers/base_optimizer.py", "apply"),
     _row("data", "keras/src/trainers/epoch_iterator.py"),
-    _row("evaluation", "keras/src/backend/torch/trainer.py", "evaluate predict"),
+    _row("evaluation", "keras/src/backend/torch/trainer.py", "evaluate"),
+    _row("forward", "keras/src/backend/torch/trainer.py", "predict"),  # what a DQN is trained on
     _row("optimizer", "fastai/optimizer.py", "step zero_grad"),
     _row("forward", "gpytorch/"),
     _row("forward", "linear_operator/"),
@@ -199,6 +200,8 @@ EVALUATION_NAMES_OF_A_NET: Final = (
 )
 """…or where they run a net or fetch batches: a metric of scores that lie there is none."""
 RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))
+PREDICTS: Final = ("keras/src/backend/torch/trainer.py", "predict")
+"""Runs one too, without a module's call."""
 GRADIENTS: Final = ("torch/autograd/__init__.py", "grad")
 """Hands out gradients and leaves none at the parameters: a force, a field, an attack."""
 CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snapshot|model|state)\w*"

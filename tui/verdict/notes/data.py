@@ -67,21 +67,24 @@ TIRELESS_PERCENT: Final = 95.0
 """Of a core. A process that hands its batches to a queue waits while that is full: one that never
 does is late, or the queue has room still (SASRec's sampler, three at 99 to 101 % of a core: twelve
 gave 1.42x on an H200)."""
+THREADS_PERCENT: Final = 110.0
+"""More than one thread reaches: what several do, as a renderer's, is not known to be batches."""
 SEEN_S: Final = 3.0
 
 
 def own_producers(window: StepWindow) -> Note | None:
     """Processes that the program started, without a loader, and that never wait."""
     used = window.workers
-    if window.loaders or used is None or (used.cpu_percent or 0.0) < TIRELESS_PERCENT:
+    if window.loaders or used is None or used.oldest_s < SEEN_S or used.exited:
         return None
-    if used.oldest_s < SEEN_S or used.exited:
+    tireless = [mean for least, mean in used.cpu_each if least >= TIRELESS_PERCENT]
+    if not tireless or any(mean > THREADS_PERCENT for _, mean in used.cpu_each):
         return None
-    what, them, each = f"{used.count} processes that it started compute", "they make", " each"
-    if used.count == 1:
+    what, them, each = f"{len(tireless)} processes that it started compute", "they make", " each"
+    if len(tireless) == 1:
         what, them, each = "a process that it started computes", "it makes", ""
     text = f"{what} all the time: if {them} its batches, the training waits for them, soon if not "
-    cost = f"{used.cpu_percent:.0f}% of a core{each}"
+    cost = f"{sum(tireless) / len(tireless):.0f}% of a core{each}"
     return Note(f"{text}now; more processes, or cheaper batches", cost, "proc")
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from ...steps import Step
 from ..code_loops import looped_parts
-from ..code_places import main_places, place_evidence, unmarked_fetches
+from ..code_places import main_places, multiplies, place_evidence, share_where, unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..scoring import state
@@ -101,12 +101,18 @@ def healthy(window: StepWindow) -> Finding | None:
 
 
 def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
-    """Products in float32 without autocast, in operations that are large."""
+    """Products in float32 without autocast, in operations that are large. By samples, where there
+    are any: transforms, sorting and embeddings gain nothing."""
     settings = window.settings
     if settings is None or called is None or called.each_ns < BF16_FROM_NS:
         return False
-    plain = settings.autocast == "" and settings.parameter_dtype == "float32"
-    return plain and settings.cpu_bf16 is True
+    if settings.autocast != "" or settings.parameter_dtype != "float32":
+        return False
+    inside = [one for one in main_places(window) if one.phase == "forward" and one.in_net]
+    products = share_where(inside, multiplies)
+    if inside and products <= MOST_OF_IT * share_where(inside, lambda _: True):
+        return False
+    return settings.cpu_bf16 is True
 
 
 def _one_line_of_net(window: StepWindow) -> tuple[Evidence, ...]:

@@ -79,7 +79,7 @@ PRODUCT_FRAMES: Final = frozenset(
 )
 PRODUCT_FILES: Final = frozenset({"linear.py", "conv.py", "rnn.py", "transformer.py"})
 PRODUCT_LINES: Final = (
-    r"\b(matmul|mm|bmm|addmm|baddbmm|einsum|linear|conv[123]d|scaled_dot_product_attention)\(",
+    r"(?<!sparse\.)\b(matmul|(b|add|baddb)?mm|einsum|linear|conv\dd|scaled_dot_product_attention)\(",
     r"[\w\])] @ [\w(]",
 )
 """Functions, PyTorch's files of modules, and text of lines that issue matrix products: a

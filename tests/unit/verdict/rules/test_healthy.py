@@ -132,3 +132,31 @@ def test_large_products_on_a_cpu_that_knows_bf16_are_advised_it(
     found = healthy(seen)
     assert found is not None
     assert any("bfloat16" in one for one in found.advice) is advised
+
+
+@pytest.mark.parametrize(
+    ("frame", "line", "advised"),
+    [
+        ("_conv_forward (torch/nn/modules/conv.py:9)", "x = self.conv(x)", True),
+        ("forward (net.py:3)", "x = x @ self.weight", True),
+        ("fft2 (torch/fft.py:3)", "x = torch.fft.rfft2(x)", False),
+        ("embedding (torch/nn/functional.py:2542)", "self.emb(ids)", False),
+        ("scatter (torch_geometric/utils/_scatter.py:30)", "torch.sparse.mm(adj, x)", False),
+        ("forward (net.py:30)", "torch.sort(errors, 0, descending=True)", False),
+    ],
+)
+def test_a_net_whose_forward_is_mostly_no_product_is_not_advised_bf16(
+    frame: str, line: str, advised: bool
+) -> None:
+    settings = Settings(
+        graph_nodes=5, autocast="", parameter_dtype="float32", parameter_device="cpu", cpu_bf16=True
+    )
+    linear = "Linear.forward (torch/nn/modules/linear.py:1)"
+    places = (
+        FrameShare(0.3, frame, None, line, "forward", samples=100, in_net=True),
+        FrameShare(0.1, linear, None, "", "forward", samples=100, in_net=True),
+    )
+    seen = window(even(60, **WORK), settings=settings, stacks=Stacks(100, places, 0, (), None))
+    found = healthy(seen)
+    assert found is not None
+    assert any("bfloat16" in one for one in found.advice) is advised
