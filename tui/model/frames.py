@@ -355,11 +355,8 @@ def _shares(
 ) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
-    loop = {
-        _own_line(stack.frames)
-        for stack, phase in zip(stacks, phases, strict=True)
-        if phase in LEARNS
-    }
+    learning = [one for one, phase in zip(stacks, phases, strict=True) if phase in LEARNS]
+    loop = {_own_line(stack.frames) for stack in learning}
     training = {
         name
         for stack, phase in zip(stacks, phases, strict=True)

@@ -1,10 +1,11 @@
 """Of the time between the phases what is not the user's: the probe's own hooks, PyTorch's wrapper
-around an update, within which the hooks of an update are called, and clipping."""
+around an update, within which the hooks of an update are called, clipping, and the optimizer where
+it calls the net."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from .code_places import clips, main_places, share_where
+from .code_places import clips, in_optimizer, main_places, share_where
 from .findings import Evidence
 from .format import ms
 from .statistics import Share, of_samples
@@ -74,3 +75,11 @@ def clipped_part(window: RunFacts) -> Share:
     if window.stacks is None or not clipped + others:
         return Share(0.0, 0.0, 1.0)
     return of_samples(clipped / (clipped + others), (clipped + others) * window.stacks.main_samples)
+
+
+def of_closures(window: StepWindow) -> float:
+    """What an optimizer that calls a closure does between two calls, as part of the time by
+    samples: no mark shows it (L-BFGS on an H200: 4.3x by a graph was said, 2.4x measured)."""
+    if any(row.optimizer_ns for row in window.steps):
+        return 0.0
+    return share_where(main_places(window), in_optimizer)

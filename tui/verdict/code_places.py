@@ -97,6 +97,11 @@ def steps_one_by_one(place: FrameShare) -> bool:
     return "single_tensor" in function_of(place.frame)
 
 
+def in_optimizer(place: FrameShare) -> bool:
+    """Code of PyTorch's optimizers is at work there, and not what they call back."""
+    return _path_of(place.frame).startswith("torch/optim/")
+
+
 def multiplies(place: FrameShare) -> bool:
     """Matrix products are issued there: by PyTorch's function or module, or in the line."""
     if function_of(place.frame) in limits.PRODUCT_FRAMES:

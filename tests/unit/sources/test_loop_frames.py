@@ -122,8 +122,7 @@ def test_what_a_solver_computes_where_a_net_does_not_learn_is_evaluation() -> No
     line = StackCount(role="main", pid=1, thread="t", frames=STEPS, count=1, computes=True)
     every = [*stacks(NET, SUBTRACTS, (*AFTER, *BACKWARD)), line]
     found = with_solvers(every, evaluated)
-<<<<<<< HEAD
-    assert [found(one) for one in every] == ["evaluation", "evaluation", "backward"]
+    assert [found(one) for one in every] == ["evaluation", "evaluation", "backward", "evaluation"]
 
 
 CALL = "Module._call_impl (torch/nn/modules/module.py:1787)"
@@ -167,8 +166,6 @@ def test_layers_that_compute_at_each_position(frames: tuple[str, ...], by_positi
     assert is_by_position(frames) is by_position
     (place,) = summarise(stacks((CALL, *frames)), phase_of).main
     assert place.by_position is by_position
-=======
-    assert [found(one) for one in every] == ["evaluation", "evaluation", "backward", "evaluation"]
 
 
 def test_a_librarys_python_beside_a_frozen_net_is_no_evaluation() -> None:
@@ -206,4 +203,3 @@ def test_what_keras_evaluates_is_named_without_its_wrapper() -> None:
     found = summarise(stacks(tests, (*fit, *BACKWARD), (*fit, *UPDATE)), phase_of)
     (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
     assert evaluated.evaluation == f"TorchTrainer.evaluate ({KERAS}:500)"
->>>>>>> f006b021715d47b1c9a26594b729284ba346ae89

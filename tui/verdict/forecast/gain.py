@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from ..allocations import segments_asked
+from ..between_phases import of_closures
 from ..code_places import (
     copies_to_gpu,
     empties_cache,
@@ -101,7 +102,7 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
         kept += moved.share
     elif moved is not None:
         by_link = moved.share
-    kept = min(kept, _not_the_nets(window, record)) + by_link
+    kept = min(kept + of_closures(window), _not_the_nets(window, record)) + by_link
     beside = record.host_ns(("other", "evaluation")) / record.step_ns
     return kept + max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
 

@@ -25,8 +25,8 @@ def warming_up(window: StepWindow) -> Finding | None:
         return None
     if not window.steps_seen:
         return state("warming-up", None, "info", NO_STEP)
-    if not have:
-        # The first steps are left out: say how far off the verdict is instead.
+    if not have or have >= enough_of(window.steps):
+        # The first steps are left out, or nothing was trained yet: how far off the verdict is.
         return state("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
     return state("warming-up", None, "info", f"warming up ({have}/{enough_of(window.steps)})")
 

@@ -55,9 +55,9 @@ def test_a_quota_is_reported_where_nothing_else_is_wrong() -> None:
 
 def test_inference_knows_data_and_forward() -> None:
     parts = {"inference": True, "backwards": 0, "optimizer_steps": 0}
-    fine = verdict(window(even(60, data_ms=1, forward_ms=40, **parts)))
+    fine = verdict(window(even(60, data_ms=2, forward_ms=80, **parts)))
     assert fine.finding.headline.endswith("the forward pass is the limit")
-    starved = verdict(window(even(60, data_ms=40, forward_ms=10, **parts)))
+    starved = verdict(window(even(60, data_ms=80, forward_ms=20, **parts)))
     assert starved.finding.kind == "input"
 
 

@@ -30,6 +30,12 @@ HIDDEN_ON_GPU = {
 }  # fmt: skip
 
 
+def test_what_may_be_an_evaluation_before_the_training_counts_down() -> None:
+    """`warming up (14/10)`, it read."""
+    seen = window(even(30, forward_ms=40, inference=True, backwards=0, optimizer_steps=0))
+    assert verdict(seen).finding.headline == "warming up: 75 more steps"
+
+
 def test_before_the_gpus_clock_has_been_read_nothing_is_claimed() -> None:
     engine = Engine()
     early = window(HIDDEN[:40], gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
