@@ -3,11 +3,11 @@
 from typing import Any
 
 from gpuwatch.tui.messages import Loader, Settings
-from gpuwatch.tui.steps import Step
+from gpuwatch.tui.steps import Padding, Step
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import gpu_window
-from tests.unit.verdict.windows import MIB, even, loader, run
+from tests.unit.verdict.windows import MIB, MS, even, loader, run, window
 
 STEP: dict[str, Any] = {"data_ms": 1, "forward_ms": 30, "backward_ms": 60, "optimizer_ms": 9}
 CUDA: dict[str, Any] = {
@@ -72,3 +72,12 @@ def replace_loader(**fields: Any) -> Loader:
 def epochs(every: int, startup_ms: float) -> list[Step]:
     """An epoch starts every so many steps."""
     return run(400, lambda n: {**STEP, "startup_ms": startup_ms if n % every == 0 else 0})
+
+
+def packed_reviews() -> StepWindow:
+    """Texts of 175 words in batches as long as the longest, packed for an LSTM."""
+    seen = tuple(Padding(at * 250 * MS, 1, 16, 256, 16 * 175, 256, by_ids=True) for at in range(10))
+    layer = FrameShare(
+        0.6, "LSTM.forward (torch/nn/modules/rnn.py:1177)", None, phase="forward", in_net=True
+    )
+    return window(even(60, **STEP), padding=seen, stacks=Stacks(100, (layer,), 0, (), None))

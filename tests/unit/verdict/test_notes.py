@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.findings import Note
@@ -11,6 +12,7 @@ from gpuwatch.tui.verdict.notes import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.data import (
     blocking_copies,
     inline_loading,
+    mixed_lengths,
     own_producers,
     pageable_batches,
     pinned_short,
@@ -28,8 +30,18 @@ from gpuwatch.tui.verdict.notes.training import (
     scaler,
     tf32,
 )
+from gpuwatch.tui.verdict.stack_samples import Stacks
 from gpuwatch.tui.verdict.window import StepWindow
-from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
+from tests.unit.verdict.noted import (
+    FP32,
+    STEP,
+    epochs,
+    lines,
+    on_gpu,
+    packed_reviews,
+    replace_loader,
+    settings,
+)
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window, worker_use
 
@@ -253,6 +265,24 @@ def test_processes_of_the_programs_own_that_never_wait_may_be_late() -> None:
                   replace(tireless, exited=2)):  # fmt: skip
         assert own_producers(window(even(60, **STEP), workers=other, loaders=())) is None
     assert own_producers(window(even(60, **STEP), workers=tireless, loaders=(loader(3),))) is None
+
+
+def test_packed_texts_of_mixed_lengths_are_noted_of_recurrent_layers() -> None:
+    """A packed LSTM on reviews was healthy, and batches by length gave 2.0x."""
+    recurrent = packed_reviews()
+    note = noted(mixed_lengths, recurrent)
+    assert note.cost == "32% of them lie beyond a text's end"
+    alike = tuple(structs.replace(one, kept=16 * 240) for one in recurrent.padding)
+    assert recurrent.stacks is not None
+    (layer,) = recurrent.stacks.main
+    convolution = replace(layer, frame="Conv1d.forward (torch/nn/modules/conv.py:9)")
+    for other in (
+        replace(recurrent, padding=alike),
+        replace(recurrent, padding=()),
+        replace(recurrent, stacks=Stacks(100, (convolution,), 0, (), None)),
+        replace(recurrent, stacks=Stacks(100, (replace(layer, unpacked=True),), 0, (), None)),
+    ):
+        assert mixed_lengths(other) is None
 
 
 def test_the_start_of_the_run_is_not_the_start_of_an_epoch() -> None:

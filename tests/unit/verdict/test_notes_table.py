@@ -13,7 +13,16 @@ from gpuwatch.tui.verdict.rules.healthy import healthy
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.scoring import state
 from gpuwatch.tui.verdict.thresholds.causes import NOTE_LEAVE_TIMES
-from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
+from tests.unit.verdict.noted import (
+    FP32,
+    STEP,
+    epochs,
+    lines,
+    on_gpu,
+    packed_reviews,
+    replace_loader,
+    settings,
+)
 from tests.unit.verdict.windows import GIB, even, loader, memory, window, worker_use
 
 FULL = GpuMemory(
@@ -88,6 +97,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
             loaders=(),
             workers=replace(worker_use(2, 99), oldest_s=9.0, cpu_each=((98.0, 99.0),) * 2),
         ),
+        packed_reviews(),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

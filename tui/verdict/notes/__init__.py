@@ -13,6 +13,7 @@ from ..window import StepWindow, WindowT
 from .data import (
     blocking_copies,
     inline_loading,
+    mixed_lengths,
     own_producers,
     pageable_batches,
     pinned_short,
@@ -51,6 +52,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (restarted_workers, "persistent_workers"),
     (inline_loading, "num_workers"),
     (own_producers, "cheaper batches"),
+    (mixed_lengths, "about one length"),
     (one_thread, "set_num_threads"),
     (pinned_short, "pin_memory"),
     (memory_full, "torch.utils.checkpoint"),

@@ -10,6 +10,7 @@ from ..format import ms, percent, size
 from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
+from ..rules.padding import is_recurrent, lengths_of
 from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
@@ -70,6 +71,8 @@ gave 1.42x on an H200)."""
 THREADS_PERCENT: Final = 110.0
 """More than one thread reaches: what several do, as a renderer's, is not known to be batches."""
 SEEN_S: Final = 3.0
+LEAST_MIXED: Final = 0.2
+"""Of a batch's positions, beyond its texts' ends."""
 
 
 def own_producers(window: StepWindow) -> Note | None:
@@ -141,3 +144,18 @@ def restarted_workers(window: StepWindow) -> Note | None:
         f"{each} per epoch start, {percent(share)} of the time",
         "hook",
     )
+
+
+def mixed_lengths(window: StepWindow) -> Note | None:
+    """Texts that are packed, of which a recurrent layer computes no padding, and goes through
+    positions to the longest all the same: batches by length gave a small LSTM 2.0x on two cores,
+    which is not to be told from a large one that gains nothing."""
+    found = lengths_of(window.padding)
+    if found is None or not found.by_ids or not is_recurrent(window):
+        return None
+    nets = [place for place in main_places(window) if place.in_net and place.phase == "forward"]
+    if all(place.unpacked for place in nets) or 1.0 - found.kept < LEAST_MIXED:
+        return None
+    text = "a recurrent layer goes on to the longest text of a batch: batches of texts of about one"
+    text += " length, by a batch sampler, have fewer positions"
+    return Note(text, f"{percent(1.0 - found.kept)} of them lie beyond a text's end", "hook")

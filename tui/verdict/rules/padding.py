@@ -210,7 +210,7 @@ def _after_on_gpu(window: StepWindow, left: float) -> float | None:
     seen = window.activity
     if seen is None or not seen.busy or seen.sm is None:
         return None
-    if _is_recurrent(window):
+    if is_recurrent(window):
         return 1.0 - _recurrent(window) * (1.0 - left)
     known = replayed(window)
     if known is None:
@@ -232,7 +232,7 @@ def _recurrent(window: StepWindow) -> float:
     return min(share_of(net, [wall_of(row) for row in window.steps]).mean, 1.0 - apart)
 
 
-def _is_recurrent(window: StepWindow) -> bool:
+def is_recurrent(window: StepWindow) -> bool:
     """Most of the forward, as the host has it, is in layers that go from position to position."""
     forward = [place for place in main_places(window) if place.phase == "forward"]
     layers = share_held([place for place in forward if RECURRENT.match(place.frame)])
