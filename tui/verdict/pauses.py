@@ -163,11 +163,21 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     usual = [_without_wait(row) for row in window.steps if not row.startup_ns]
     if len(usual) < limits.RHYTHM_EVENTS:
         return None
-    each = median(usual)
+    each, theirs = median(usual), _evaluated_ns(window) / max(1, sum(map(bool, starts)))
     return tuple(
-        max(start, round((_without_wait(row) - each) * row.count) + start) if start else 0
+        max(start, round((_without_wait(row) - each) * row.count - theirs) + start) if start else 0
         for row, start in zip(window.steps, starts, strict=True)
     )
+
+
+def _evaluated_ns(window: StepWindow) -> float:
+    """Of the window's time what samples show of evaluations that no mark has. At the end of an
+    epoch they lie in the first step of the next (a diffusion net that draws pictures then: 1.7x by
+    workers that persist was said, 1.1x measured)."""
+    if any(row.evaluation_ns for row in window.all_recent):
+        return 0.0
+    held = share_where(main_places(window), evaluates)
+    return held * sum(map(wall_of, window.steps))
 
 
 def _without_wait(row: Step) -> float:
