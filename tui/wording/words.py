@@ -204,24 +204,29 @@ _SIGNS: Final[dict[ForecastKind, str]] = {"estimate": "~", "bound": "≤ ", "at-
 
 def gain_of(finding: Finding) -> str:
     """What the first action gives: "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate,
-    "≥ 2.3x faster" where the remedy is another algorithm, ">10x faster" beyond that; "" where
-    unknown."""
+    "≥ 2.3x faster" where no less is expected and nobody knows how much more, ">10x faster" beyond
+    that; "" where unknown."""
     forecast = forecast_of(finding)
     if forecast is None or forecast.speedup < 1.005:
         return ""
     text = times(forecast.speedup)
     if forecast.speedup > MOST_TIMES:
         return f"up to {text} faster" if forecast.kind == "bound" else f"{text} faster"
-    return f"{_SIGNS[forecast.kind]}{text} faster"
+    # It may be less, too: no least gain, whatever bounds it above.
+    open_ended = forecast.kind == "at-least" and times(forecast.low) != text
+    return f"{_SIGNS['estimate' if open_ended else forecast.kind]}{text} faster"
 
 
 def gain_interval_of(finding: Finding) -> str:
-    """ "~2.3x faster (1.9 to 2.8x)": nine times in ten. The gain alone where it is an end itself,
-    or both ends read the same."""
+    """ "~2.3x faster (1.9 to 2.8x)", "~2.3x faster (1.9x or more)": nine times in ten. The gain
+    alone where it is an end itself, or both ends read the same."""
     forecast, gain = forecast_of(finding), gain_of(finding)
-    if not gain or forecast is None or forecast.high is None or forecast.kind != "estimate":
+    if not gain or forecast is None or forecast.kind == "bound":
         return gain
-    low, high = times(forecast.low), times(forecast.high)
+    low = times(forecast.low)
+    if forecast.high is None:
+        return gain if low == times(forecast.speedup) else f"{gain} ({low} or more)"
+    high = times(forecast.high)
     return gain if low == high else f"{gain} ({low.removesuffix('x')} to {high})"
 
 

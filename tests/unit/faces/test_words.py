@@ -4,9 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.verdict.findings import Forecast
 from gpuwatch.tui.verdict.idle_ledger import IdleLedger, Part
 from gpuwatch.tui.wording.ledger import ledger_words, whole_percents
-from gpuwatch.tui.wording.words import NumberChange, against, change_of, noise_of, word_of
+from gpuwatch.tui.wording.words import (
+    NumberChange,
+    against,
+    change_of,
+    gain_interval_of,
+    gain_of,
+    noise_of,
+    word_of,
+)
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.states import a_ledger
 from tests.unit.session.making import finding
@@ -81,3 +90,21 @@ def test_a_verdict_has_the_word_of_what_it_is() -> None:
     assert word_of(stopped) == "STOPPED"
     assert word_of(finding("stalled")) == "STALLED"
     assert word_of(finding("incomplete", sub="unsure")) == "NOT SURE"
+
+
+@pytest.mark.parametrize(
+    ("forecast", "short", "long"),
+    [
+        (Forecast(1.43, 1.2, 1.9), "~1.4x faster", "~1.4x faster (1.2 to 1.9x)"),
+        (Forecast(1.43, 1.0, 1.43), "≤ 1.4x faster", "≤ 1.4x faster"),
+        (Forecast(1.43, 1.43, None), "≥ 1.4x faster", "≥ 1.4x faster"),
+        (Forecast(1.43, 1.1, None), "~1.4x faster", "~1.4x faster (1.1x or more)"),
+    ],
+    ids=["estimate", "bound", "least", "open"],
+)
+def test_a_gain_that_may_be_less_is_no_least_gain(
+    forecast: Forecast, short: str, long: str
+) -> None:
+    """A few-shot learner whose worker takes the net's cores: "≥ 1.4x", and 1.24x was measured."""
+    found = replace(finding("input"), speedup=1.43, forecast=forecast)
+    assert (gain_of(found), gain_interval_of(found)) == (short, long)
