@@ -72,12 +72,18 @@ def checkpoints(window: StepWindow) -> Pauses | None:
 def saving_part(window: StepWindow) -> float:
     """Of the extra Python in steps with a checkpoint its own part, 0 to 1: where samples show an
     evaluation that no mark has, which may come in the same step, as much as they show of each."""
-    places = main_places(window)
-    evaluating = share_where(places, evaluates)
-    if not evaluating or any(row.evaluation_ns for row in window.all_recent):
+    evaluating = _unmarked_evaluation(window)
+    if not evaluating:
         return 1.0
-    saving = share_where(places, lambda one: one.phase == "checkpoint")
+    saving = share_where(main_places(window), lambda one: one.phase == "checkpoint")
     return saving / (saving + evaluating)
+
+
+def _unmarked_evaluation(window: StepWindow) -> float:
+    """Part of the samples in evaluations that no mark has, 0 to 1."""
+    if any(row.evaluation_ns for row in window.all_recent):
+        return 0.0
+    return share_where(main_places(window), evaluates)
 
 
 def evaluations(window: StepWindow) -> Pauses | None:
@@ -155,6 +161,9 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     Until its first batch is there is half of it. The workers of the epoch before end first; and a
     fork leaves each page of the training to be copied when it is next written to, so that the net
     and the update of that step took 1.4 to 3.2 times as long, in 16 generated runs on two cores.
+    What samples show of evaluations at the end of an epoch lies in the first step of the next, and
+    is not its start (a diffusion net that draws pictures then: 1.7x by workers that persist was
+    said, 1.1x measured).
     """
     loader = window.loaders[0] if window.loaders else None
     if window.gpu_present or loader is None or not loader.num_workers or loader.persistent_workers:
@@ -163,21 +172,15 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     usual = [_without_wait(row) for row in window.steps if not row.startup_ns]
     if len(usual) < limits.RHYTHM_EVENTS:
         return None
-    each, theirs = median(usual), _evaluated_ns(window) / max(1, sum(map(bool, starts)))
+    each, evaluated_ns = (
+        median(usual),
+        _unmarked_evaluation(window) * sum(map(wall_of, window.steps)),
+    )
+    theirs = evaluated_ns / max(1, sum(map(bool, starts)))
     return tuple(
         max(start, round((_without_wait(row) - each) * row.count - theirs) + start) if start else 0
         for row, start in zip(window.steps, starts, strict=True)
     )
-
-
-def _evaluated_ns(window: StepWindow) -> float:
-    """Of the window's time what samples show of evaluations that no mark has. At the end of an
-    epoch they lie in the first step of the next (a diffusion net that draws pictures then: 1.7x by
-    workers that persist was said, 1.1x measured)."""
-    if any(row.evaluation_ns for row in window.all_recent):
-        return 0.0
-    held = share_where(main_places(window), evaluates)
-    return held * sum(map(wall_of, window.steps))
 
 
 def _without_wait(row: Step) -> float:

@@ -115,10 +115,10 @@ def warm_after(rows: Sequence[Step]) -> int:
     if not began:
         return _warm_after(rows[:horizon], horizon)
     before = rows[began - 1].number
-    training = (
+    training = [
         structs.replace(row, number=row.number - before) for row in rows[began : began + horizon]
-    )
-    return before + _warm_after(list(training), horizon)
+    ]
+    return before + _warm_after(training, horizon)
 
 
 def _warm_after(rows: Sequence[Step], horizon: int) -> int:

@@ -10,7 +10,7 @@ from ..format import ms, percent, size
 from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
-from ..rules.padding import is_recurrent, lengths_of
+from ..rules.padding import forward_of_net, is_recurrent, lengths_of
 from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
@@ -153,8 +153,7 @@ def mixed_lengths(window: StepWindow) -> Note | None:
     found = lengths_of(window.padding)
     if found is None or not found.by_ids or not is_recurrent(window):
         return None
-    nets = [place for place in main_places(window) if place.in_net and place.phase == "forward"]
-    if all(place.unpacked for place in nets) or 1.0 - found.kept < LEAST_MIXED:
+    if all(place.unpacked for place in forward_of_net(window)) or 1.0 - found.kept < LEAST_MIXED:
         return None
     text = "a recurrent layer goes on to the longest text of a batch: batches of texts of about one"
     text += " length, by a batch sampler, have fewer positions"

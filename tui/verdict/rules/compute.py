@@ -147,15 +147,19 @@ def half_precision(window: StepWindow) -> Finding | None:
     if tensor < limits.TENSOR_ABSENT:
         return None
     halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
-    gain = gain_of_kernels(window, 1.0 - halved)
-    if gain is None or gain.speedup_is == "bound" or gain.speedup < speedup_of(ENTER_SHARE):
+    gain = _gain_beside_waits(window, 1.0 - halved)
+    if gain is None:
         return None
     products = percent(min(1.0, tensor / limits.TENSOR_FULL) * seen.busy / 100)
     return _beside_waits(
         seen,
         gain,
         f"matrix products run in tf32, about {products} of the time, and the rest in fp32",
-        f"its tensor cores {percent(tensor)}, its memory {percent(dram)}",
+        Evidence(
+            f"of that, its tensor cores {percent(tensor)}, its memory {percent(dram)}",
+            counted_by(seen),
+            tensor,
+        ),
         (f"bf16, about {times(gain.speedup)}: {HALF}",),
     )
 
@@ -181,10 +185,10 @@ def single_precision(window: StepWindow) -> Finding | None:
     if tensor >= limits.TENSOR_ABSENT or fp32 < limits.FP32_HEAVY:
         return None
     gain, bf16 = (
-        gain_of_kernels(window, on_tensor_cores(fp32, dram, sm, ratio, bytes_left))
+        _gain_beside_waits(window, on_tensor_cores(fp32, dram, sm, ratio, bytes_left))
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
-    if gain is None or gain.speedup_is == "bound" or gain.speedup < speedup_of(ENTER_SHARE):
+    if gain is None:
         return None
     advice = [f"tf32, one line: {TF32_LINE}, about {times(gain.speedup)}"]
     if bf16 is not None and ledger.shares["launch"] < ENTER_SHARE:
@@ -194,20 +198,31 @@ def single_precision(window: StepWindow) -> Finding | None:
         seen,
         gain,
         f"matrix products run in fp32: about {held} of the time",
-        f"tensor cores {percent(tensor)}, fp32 units {percent(fp32)}, memory {percent(dram)}",
+        Evidence(
+            f"of that, tensor cores {percent(tensor)}, fp32 units {percent(fp32)}, "
+            f"memory {percent(dram)}",
+            counted_by(seen),
+            fp32,
+        ),
         tuple(advice),
     )
 
 
+def _gain_beside_waits(window: StepWindow, left: float) -> Gain | None:
+    """Of a GPU that is not the limit all the time and whose kernels take this part of their time;
+    None where that is no cause, or only a bound."""
+    gain = gain_of_kernels(window, left)
+    if gain is None or gain.speedup_is == "bound" or gain.speedup < speedup_of(ENTER_SHARE):
+        return None
+    return gain
+
+
 def _beside_waits(
-    seen: GpuActivity, gain: Gain, headline: str, units: str, advice: tuple[str, ...]
+    seen: GpuActivity, gain: Gain, headline: str, units: Evidence, advice: tuple[str, ...]
 ) -> Finding:
-    """Of a GPU that is not the limit all the time."""
-    busy, source = seen.busy or 0.0, counted_by(seen)
-    evidence = (
-        Evidence(f"the GPU is busy {busy:.0f}% of the time", source, busy, "%"),
-        Evidence(f"of that, {units}", source),
-    )
+    busy = seen.busy or 0.0
+    text = f"the GPU is busy {busy:.0f}% of the time"
+    evidence = (Evidence(text, counted_by(seen), busy, "%"), units)
     share = without_rows(1.0 - 1.0 / gain.speedup)
     return cause("compute", "precision", share, headline, evidence, advice, gain=gain)
 

@@ -13,6 +13,7 @@ from ..forecast.interval import at_least
 from ..forecast.measured import host_alone
 from ..format import percent, times
 from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
 from ..statistics import Share, share_of, without_rows
 from ..step_time import wall_of
 from ..thresholds.causes import (
@@ -103,12 +104,17 @@ def _by_position(window: StepWindow) -> float:
 
     Recurrent nets may be given texts that are packed, without what fills them up: what is asked is
     the source of the functions on the way to the net."""
-    nets = [place for place in main_places(window) if place.in_net and place.phase == "forward"]
+    nets = forward_of_net(window)
     held = share_held(nets)
     if held < ENTER_SHARE or not all(place.unpacked for place in nets):
         return 0.0
     part = share_where(nets, lambda one: one.by_position or calls(one, POSITION_CALL)) / held
     return part if part > MOST_OF_NET else 0.0
+
+
+def forward_of_net(window: StepWindow) -> list[FrameShare]:
+    """Places of the training thread within its net's forward."""
+    return [place for place in main_places(window) if place.in_net and place.phase == "forward"]
 
 
 def _padded_to(one: Padding, multiple: int) -> int:
