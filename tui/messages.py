@@ -49,6 +49,8 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     pinned: bool | None = None
     """Whether that lies in pinned memory; None where it is not on the CPU, or the process uses no
     accelerator."""
+    varies: bool | None = None
+    """Its batches differ in size, and not only the last of an epoch; None until that is known."""
 
 
 class Settings(msgspec.Struct, frozen=True, array_like=True):

@@ -25,8 +25,10 @@ BY_POSITION: Final = re.compile(
     r"|MultiheadAttention\.forward \(torch/nn/modules/activation\.py"
     r"|multi_head_attention_forward \(torch/nn/functional\.py"
     r"| \(transformers/models/\w+/modeling_"
+    r"|^\w*(Attention|Attn|EncoderLayer|DecoderLayer|TransformerBlock)\w*\.\w+ \("
 )
-"""Layers whose time goes with the positions of a text. Before Python 3.11 frames name no class."""
+"""Layers whose time goes with the positions of a text, attention by hand among them. Before Python
+3.11 frames name no class."""
 MOST_STACKS: Final = 1_024
 """A run is at the same places again and again, and its stacks are read every few seconds."""
 

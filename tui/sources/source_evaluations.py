@@ -56,16 +56,19 @@ def is_validation(place: Place) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
-def loop_around(way: Sequence[Place]) -> ast.AST | None:
-    """The innermost loop on the way that does not train, in which an evaluation's batches are
-    fetched, or an environment acts, though gradients are not off there."""
+def loops_around(way: Sequence[Place]) -> set[ast.AST]:
+    """The loops on the way that do not train, innermost first, up to the first that does: in one of
+    them an evaluation's batches are fetched, or an environment acts, though gradients are not off
+    there. A line of theirs may loop itself, as over the pipes of many environments."""
+    found = set[ast.AST]()
     for place in way:
-        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
-        if loop is not None:
-            return None if learns(loop) else loop
+        for loop in (one for one in place.around() if isinstance(one, LOOPS)):
+            if learns(loop):
+                return found
+            found.add(loop)
         if isinstance(place.scope, ast.Module) or learns(place.scope):
-            return None
-    return None
+            break
+    return found
 
 
 def is_off(place: Place) -> bool:

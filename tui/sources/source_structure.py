@@ -25,7 +25,7 @@ from .source_evaluations import (
     evaluation_of,
     is_off,
     is_validation,
-    loop_around,
+    loops_around,
     turns_gradients_off,
 )
 from .source_places import Place, scope_of
@@ -70,9 +70,9 @@ class SourceStructure:
         self._files: dict[str, ast.Module | None] = {}
         self._packing: dict[str, bool] = {}
         self._importing: dict[str, bool] = {}
-        self._evaluations: set[ast.AST | None] = set()
+        self._evaluations: set[ast.AST] = set()
         """Loops and functions in which a net was seen to run without learning…"""
-        self._graded: set[ast.AST | None] = set()
+        self._graded: set[ast.AST] = set()
         """…and with its gradients on."""
         self._inline: set[ast.AST] = set()
         """Statements of a training's own loop that only look at its net."""
@@ -100,7 +100,7 @@ class SourceStructure:
         if any(map(is_validation, way)):
             self._evaluations.update(evaluation_of(way))
         turns = self._of_tensors(tuple(frames))
-        around = {loop_around(way), *(place.scope for place in way)} - self._graded
+        around = {*loops_around(way), *(place.scope for place in way)} - self._graded
         inline = any(not self._inline.isdisjoint(place.around()) for place in way)
         evaluates = inline or not around.isdisjoint(self._evaluations)
         return Structure(in_turns=turns, evaluates=evaluates)

@@ -7,9 +7,10 @@ from statistics import median
 from typing import Final, Literal
 
 from ..steps import GpuStep, Step
-from .code_places import copies_to_gpu, main_places, recurs, share_seen
+from .code_places import copies_to_gpu, main_places, recurs, share_held, share_seen
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
+from .host_tensors import filled_for_copy
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.gpu import (
@@ -218,7 +219,7 @@ class Copies:
     """What copies alone can reach on this link: never less than what was read."""
     pageable_mb_s: float
     on_lines: float
-    """Part of the training thread's samples on lines that copy."""
+    """Part of the training thread's samples on lines that copy, or fill what they copy."""
     pinned: bool | None
     batch_bytes: int | None
     tensors: int | None
@@ -280,6 +281,7 @@ def copies(window: RunFacts) -> Copies | None:
         on_lines = max(0.0, on_lines - _queued(window))
     if window.world_size > 1:
         moving = min(moving, on_lines)  # NCCL uses the link as well
+    on_lines += share_held(filled_for_copy(main_places(window)))
     return Copies(
         share=min(idle_of(window), max(moving, on_lines)),
         rx_mb_s=rx,

@@ -1,6 +1,7 @@
 """Evaluations, and rollouts, that no mark shows: by the samples, and by the long steps that these
 show them to be."""
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -22,9 +23,11 @@ from .thresholds.causes import SAME_PAUSES
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
 from .window import StepWindow
 
-ENVIRONMENTS: Final = ("step", "reset")
-"""Methods of gym's environments. An optimizer's are no evaluation."""
+ENVIRONMENTS: Final = ("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait")
+"""Methods of gym's environments, and of many at a time. An optimizer's are no evaluation."""
 PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
+GENERATES: Final = re.compile(r"generate")
+"""In the name of a function that samples texts, a token at a time."""
 ACTING: Final = 0.1
 """Of the samples of an evaluation those in an environment, or in a function with such a name: most
 of a rollout may be the net that chooses the actions. Of a held-out set none are."""
@@ -39,15 +42,33 @@ def is_rollout(window: StepWindow) -> bool:
     return share_where(places, _acts) > ACTING * share_where(places, lambda _: True)
 
 
+def is_generation(window: StepWindow) -> bool:
+    """What evaluates there is a net that generates, a token at a time, and no environment is at
+    work beside it."""
+    places = [place for place in main_places(window) if evaluates(place)]
+    whole = share_where(places, lambda _: True)
+    named = share_where(places, lambda place: _named(place, GENERATES))
+    return named > whole / 2 and not any(map(_in_environment, places))
+
+
 def _acts(place: FrameShare) -> bool:
     """In an environment: because a function is one of gym's interface, or by the name of one of
     the user's own, or of the function that is apart from the training. What a library names so has
     other reasons (PyTorch Geometric's convolutions `collect` what they send)."""
-    where = place.caller or place.frame
-    if function_of(where) in ENVIRONMENTS or place.frame.partition(" (")[2].startswith(PACKAGES):
+    return _in_environment(place) or _named(place, ROLLOUT)
+
+
+def _in_environment(place: FrameShare) -> bool:
+    """By the function that was called apart from the training too: a wrapper's, around others."""
+    called = {function_of(one) for one in (place.caller or place.frame, place.evaluation)}
+    if not called.isdisjoint(ENVIRONMENTS):
         return True
+    return place.frame.partition(" (")[2].startswith(PACKAGES)
+
+
+def _named(place: FrameShare, what: re.Pattern[str]) -> bool:
     named = (place.evaluation, own_frame(place) or "")
-    return any(ROLLOUT.search(function_of(frame)) for frame in named)
+    return any(what.search(function_of(frame)) for frame in named)
 
 
 @lru_cache(maxsize=4)

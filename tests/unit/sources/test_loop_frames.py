@@ -160,6 +160,8 @@ CALL = "Module._call_impl (torch/nn/modules/module.py:1787)"
             False,
         ),
         (("Tower.forward (rec.py:9)", CALL, "embedding (torch/nn/functional.py:2542)"), False),
+        (("MultiHeadAttention.forward (layers.py:9)", CALL, "linear (x.py:1)"), True),
+        (("DecoderLayer.forward (layers.py:30)", CALL, "PositionwiseFeedForward.forward"), True),
     ],
 )
 def test_layers_that_compute_at_each_position(frames: tuple[str, ...], by_position: bool) -> None:

@@ -76,6 +76,8 @@ def forward(self, ids, lengths, seq_len):
         ("ids = self.encoder(ids, lengths.cpu())", False),
         ("ids = ids + self.places[:, : ids.size(1)]", True),
         ("ids = ids + self.places[:, :words]", True),
+        ("x = self.norm(ids)\n    ids = ids + self.places[:, : x.size(1)]", True),
+        ("x = self.norm(ids)\n    ids = ids + self.places[:, : x.shape[1]]", True),
         ("ids = ids[:, :-1]", True),
         ("ids = ids[:batch]", True),
         ("ids = ids[: len(self.words)]", True),

@@ -96,3 +96,6 @@ def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:
     assert found.speedup_is == "bound"
     assert found.speedup is not None
     assert found.speedup >= 1 / 0.4, "multiprocessors that are busy may be filled better, too"
+    assert found.forecast is not None
+    assert found.forecast.kind == "at-least"
+    assert found.forecast.speedup == pytest.approx(1 / (1 - 0.97 + 0.4), rel=0.05)

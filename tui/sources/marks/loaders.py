@@ -1,5 +1,6 @@
 """The loaders of a run, as the marks describe them."""
 
+from collections import deque
 from typing import Final
 
 import msgspec
@@ -10,6 +11,10 @@ from ...steps import Padding
 
 MOST_LOADERS: Final = 32
 """A script may make new ones for ever: the oldest are forgotten."""
+LOOKED: Final = 8
+SIZES: Final = 4
+"""Of the last batches that were looked at so many sizes are ever new ones, for which no graph is
+kept. The last batch of an epoch is smaller, and some texts are sorted into a few lengths."""
 
 
 class DescribedLoaders:
@@ -19,13 +24,16 @@ class DescribedLoaders:
         self._loaders: dict[int, Loader] = {}
         self._key_of: dict[int, int] = {}
         self._padding: list[Padding] = []
+        self._sizes: dict[int, deque[int]] = {}
 
     def iterated(self, iterator: int, described: Loader) -> None:
         """An iterator of a loader is fetched from for the first time."""
         key = described.key
         before = self._loaders.pop(key, None)
         if len(self._loaders) >= MOST_LOADERS:
-            self._loaders.pop(next(iter(self._loaders)))
+            oldest = next(iter(self._loaders))
+            self._loaders.pop(oldest)
+            self._sizes.pop(oldest, None)
         if before is not None:
             described = replace(
                 described,
@@ -35,6 +43,7 @@ class DescribedLoaders:
                 batch_tensors=before.batch_tensors,
                 batch_device=before.batch_device,
                 pinned=before.pinned,
+                varies=before.varies,
             )
         self._loaders[key] = described
         if len(self._key_of) >= 64:
@@ -61,6 +70,9 @@ class DescribedLoaders:
         loader = self._loaders.get(key)
         if loader is None:
             return
+        varies = self._varies(key, batch.bytes)
+        if varies is not None and varies is not loader.varies:
+            loader = self._loaders[key] = replace(loader, varies=varies)
         same = (loader.batch_device, loader.pinned) == (batch.device, batch.pinned)
         if same and abs(batch.bytes - (loader.batch_bytes or 0)) * 4 <= batch.bytes:
             return
@@ -71,6 +83,14 @@ class DescribedLoaders:
             batch_device=batch.device,
             pinned=batch.pinned,
         )
+
+    def _varies(self, key: int, size: int) -> bool | None:
+        """As in `Loader`."""
+        sizes = self._sizes.setdefault(key, deque(maxlen=LOOKED))
+        sizes.append(size)
+        if len(set(sizes)) >= SIZES:
+            return True
+        return False if len(sizes) == LOOKED else None
 
     def take_padding(self) -> list[Padding]:
         """What masks have shown since the last call."""

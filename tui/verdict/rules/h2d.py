@@ -1,8 +1,6 @@
 """The GPU waits while batches are copied to it."""
 
-import re
 from collections.abc import Sequence
-from typing import Final
 
 from ..code_places import (
     COPY_CALL,
@@ -17,20 +15,15 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies
+from ..host_tensors import FILLED, FILLED_THEN_COPIED, copies_of_filled, filled_for_copy
 from ..loader import loader_floor
 from ..scoring import cause
 from ..stack_samples import FrameShare
-from ..statistics import at_most, without_rows
+from ..statistics import Share, at_most, beyond, without_rows
 from ..thresholds.causes import TINY_COPIES
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
-
-FILLED_THEN_COPIED: Final = re.compile(
-    r"torch\.(zeros|ones|full|empty|eye|arange|linspace|rand|randn|randint|randperm)\(.*\)"
-    r"\.(to|cuda)\("
-)
-"""A tensor of no data is made on the host and then moved: 123 MB a step in a public seq2seq."""
 
 
 def h2d(window: StepWindow) -> Finding | None:
@@ -41,12 +34,13 @@ def h2d(window: StepWindow) -> Finding | None:
         return None
     share = without_rows(moved.share)
     if moved.by_samples:
-        share = at_most(share_seen(window, copies_to_gpu), moved.share)
+        share = _by_samples(window, moved)
     if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
         return None
-    copied = [place for place in main_places(window) if copies_to_gpu(place)]
+    places = main_places(window)
+    copied = [place for place in places if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
-    filled = _filled_on_host(copied)
+    filled = _filled_on_host(places)
     if filled is not None:
         advice = (f"make it on the GPU, with device=...: {filled}",)
     lines = tuple(place_evidence(place, "main-thread") for place in copied)
@@ -85,12 +79,20 @@ def _possible(moved: Copies) -> str:
     return f"{pinned} possible from pinned memory, {pageable} from pageable"
 
 
-def _filled_on_host(copied: Sequence[FrameShare]) -> str | None:
+def _by_samples(window: StepWindow, moved: Copies) -> Share:
+    """What such lines take beyond what the GPU had queued is known no better than their samples."""
+    filled = frozenset(filled_for_copy(main_places(window)))
+    seen = share_seen(window, lambda place: copies_to_gpu(place) or place in filled)
+    return at_most(beyond(seen, max(0.0, seen.mean - moved.on_lines)), moved.share)
+
+
+def _filled_on_host(places: Sequence[FrameShare]) -> str | None:
     """ "`torch.zeros(n, m).to(device)` at train.py:81", where such lines hold most copies."""
-    filled = [place for place in copied if FILLED_THEN_COPIED.search(place.line)]
-    if share_held(filled) < LOOP_SHARE * share_held(copied):
+    filled = copies_of_filled(places)
+    others = [place for place in places if copies_to_gpu(place) and place not in filled]
+    if not filled or share_held(filled) < LOOP_SHARE * share_held((*filled, *others)):
         return None
-    return call_at(filled[0], FILLED_THEN_COPIED) if filled else None
+    return call_at(filled[0], FILLED if FILLED.search(filled[0].line) else FILLED_THEN_COPIED)
 
 
 def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:

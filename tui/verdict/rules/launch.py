@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from typing import Final
 
 from ...steps import GpuStep
 from ..code_loops import called_in_parts, looped_cells
@@ -40,6 +41,15 @@ from ..window import StepWindow
 from .attention import planned_anew
 from .debugging import ANOMALY_OFF
 from .optimizer import updated_together
+
+GRAPH: Final = (
+    'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the '
+    "step"
+)
+GRAPHS_OF_SIZES: Final = (
+    "fewer, larger kernels: torch.compile(model, dynamic=True), for batches differ in size; a CUDA "
+    "graph takes one, so pad them to a few sizes for that"
+)
 
 
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
@@ -113,8 +123,7 @@ def launch(window: StepWindow) -> Finding | None:
         ),
     ]
     advice = [
-        'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of '
-        "the step",
+        GRAPHS_OF_SIZES if _sizes_vary(window) else GRAPH,
         larger_batch(window, "as many launches, with more work in each"),
     ]
     advice[1:1] = fewer_threads(window)
@@ -150,6 +159,10 @@ def launch(window: StepWindow) -> Finding | None:
         gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
+
+
+def _sizes_vary(window: StepWindow) -> bool:
+    return any(one.varies for one in window.loaders if not one.evaluation)
 
 
 def _loops(window: StepWindow) -> list[str]:

@@ -198,13 +198,44 @@ def test_a_rollout_is_one_though_its_net_takes_most_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", ["collect_rollouts", "MCTSPlayer.get_action", "TrainPipeline.collect_selfplay_data"]
+    "function",
+    [
+        "collect_rollouts",
+        "ShmemVecEnv.step_wait",
+        "MCTSPlayer.get_action",
+        "TrainPipeline.collect_selfplay_data",
+    ],
 )
 def test_rollouts_are_called_rollouts(function: str) -> None:
     """AlphaZero's self-play was to be done "less often"."""
     found = evaluation(unmarked(0.59, f"{function} (ppo.py:30)"))
     assert found is not None
     assert (found.sub, found.headline) == ("rollout", "rollouts take 59% of the time")
+
+
+@pytest.mark.parametrize(
+    ("busy", "world", "headline"),
+    [(15.0, "", "generation takes"), (97.0, "", "rollouts take"), (15.0, "World.step", "rollouts")],
+    ids=["waits for launches", "a busy GPU", "beside an environment"],
+)
+def test_a_net_that_generates_texts_waits_for_its_launches(
+    busy: float, world: str, headline: str
+) -> None:
+    """GRPO, 64 tokens at a time: "act for many environments in one batch", and graphs gave 3.2x."""
+    token = FrameShare(0.8, "Attention.forward (gpt.py:9)", None, phase="evaluation", in_net=True)
+    places = [replace(token, evaluation="generate (grpo.py:235)")]
+    if world:
+        places.append(FrameShare(0.1, f"{world} (grpo.py:30)", None, phase="evaluation"))
+    rows = {"forward_ms": 400, "backward_ms": 12, "optimizer_ms": 2}
+    seen = gpu_window(
+        even(60, **rows), rows, activity=activity(busy),
+        stacks=Stacks(95, tuple(places), 0, (), None),
+    )  # fmt: skip
+    found = evaluation(seen)
+    assert found is not None
+    assert found.sub == "rollout"
+    assert found.headline.startswith(headline)
+    assert ("a static cache" in found.advice[0]) == (headline == "generation takes")
 
 
 def test_what_a_library_calls_collecting_is_no_rollout() -> None:

@@ -36,6 +36,19 @@ def test_a_gpu_that_keeps_up_and_idles_waits_for_launches() -> None:
     assert verdict.confidence > 0.8
 
 
+def test_batches_that_differ_in_size_are_for_no_graph() -> None:
+    """DETR's pictures: a graph of the step, it was advised, and no two batches were alike."""
+    pictures = loader(2, varies=True)
+    held_out = loader(2, varies=True, evaluation=True)
+    for loaders, dynamic in (((pictures,), True), ((held_out, loader(2)), False)):
+        seen = gpu_window(
+            LAUNCHING, LAUNCHING_ON_GPU, activity=activity(17.0, sm=2.0), loaders=loaders
+        )
+        found = launch(seen)
+        assert found is not None
+        assert ("dynamic=True" in found.advice[0]) is dynamic
+
+
 def test_a_graph_leaves_what_an_optimizer_does_between_its_closures() -> None:
     """L-BFGS on an H200, a step from closure to closure: 4.3x was said, 2.4x measured."""
     steps = even(60, forward_ms=9.2, backward_ms=6.5, optimizer_steps=0)
