@@ -55,7 +55,7 @@ $(PEERS)/.installed: tests/bench/cost/peers.txt
 soak: $(INSTALLED)
 	$(BIN)/python -m pytest -m soak
 
-# All that was recorded, judged again, and the tables of docs/accuracy.md for generated runs.
+# All that was recorded, judged again, and the tables of docs/accuracy_generated.md.
 suite: $(INSTALLED)
 	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py tests/demo/test_recorded_runs.py
 	mkdir -p build
