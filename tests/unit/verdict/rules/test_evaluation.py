@@ -12,6 +12,7 @@ from gpuwatch.tui.steps import EvaluationCycle
 from gpuwatch.tui.verdict.code_origin import is_users
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
 from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_LOW
@@ -235,7 +236,13 @@ def test_a_net_that_generates_texts_waits_for_its_launches(
     assert found is not None
     assert found.sub == "rollout"
     assert found.headline.startswith(headline)
-    assert ("a static cache" in found.advice[0]) == (headline == "generation takes")
+    launches = headline == "generation takes"
+    assert ("a static cache" in found.advice[0]) is launches
+    forecast = forecast_of(found)
+    assert forecast is not None
+    assert forecast.kind == ("estimate" if launches else "bound")
+    if launches:
+        assert forecast.speedup == pytest.approx(1 / (1 - 0.8 * 0.85), rel=0.1)
 
 
 def test_what_a_library_calls_collecting_is_no_rollout() -> None:
