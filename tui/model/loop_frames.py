@@ -25,10 +25,14 @@ BY_POSITION: Final = re.compile(
     r"|MultiheadAttention\.forward \(torch/nn/modules/activation\.py"
     r"|multi_head_attention_forward \(torch/nn/functional\.py"
     r"| \(transformers/models/\w+/modeling_"
-    r"|^\w*(Attention|Attn|EncoderLayer|DecoderLayer|TransformerBlock)\w*\.\w+ \("
 )
-"""Layers whose time goes with the positions of a text, attention by hand among them. Before Python
-3.11 frames name no class."""
+"""Layers whose time goes with the positions of a text. Before Python 3.11 frames name no class."""
+BY_HAND_AT_POSITIONS: Final = re.compile(
+    r"(Attention|\w*(SelfAttention|CrossAttention|MultiHead\w*|ScaledDotProduct\w*)"
+    r"|Position_?[Ww]ise\w*|\w*Transformer\w*(Block|Layer))\.\w+ \("
+)
+"""Such layers of the user's own, by their class: the parts of a net, not the net itself, whose name
+may be that of what it ends with."""
 MOST_STACKS: Final = 1_024
 """A run is at the same places again and again, and its stacks are read every few seconds."""
 
@@ -81,7 +85,9 @@ def runs_net(frames: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=MOST_STACKS)
 def is_by_position(frames: tuple[str, ...]) -> bool:
     """Whether a stack is in such a layer, or below one."""
-    return any(map(BY_POSITION.search, frames))
+    called = [at for at, frame in enumerate(frames) if CALL_OF_NET in frame]
+    parts = frames[called[1] :] if len(called) > 1 else ()
+    return any(map(BY_POSITION.search, frames)) or any(map(BY_HAND_AT_POSITIONS.match, parts))
 
 
 @lru_cache(maxsize=MOST_STACKS)

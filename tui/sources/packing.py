@@ -4,7 +4,7 @@ not compute on all the padding that its loader's batches have."""
 import ast
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ..verdict.code_origin import MACHINERY
@@ -21,7 +21,6 @@ LIBRARY_PACKS: Final = re.compile(
 PYTORCH: Final = "torch/"
 OF_SHAPES: Final = frozenset(("size", "len", "dim", "ndimension", "numel", "min", "shape"))
 """Calls in a bound that show no texts' lengths: `table[:, : x.size(1)]` trims no batch."""
-SHAPES: Final = OF_SHAPES - {"min"}
 LONGEST: Final = frozenset(("max", "amax"))
 LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens?|seq_?lens?|sequence_lengths?)$")
 MANY_LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens|seq_?lens)$")
@@ -39,11 +38,19 @@ def may_pack(path: str) -> bool:
 
 def trims(tree: ast.Module) -> bool:
     """A slice along a text whose bound is computed: `ids[:, : int((ids != 0).sum(1).max())]`, or
-    `ids[: lengths.max()]` of texts that lie the other way."""
+    `ids[: lengths.max()]` of texts that lie the other way. An attribute of the net's that is cut is
+    no batch but a table, as of positions: `self.places[:, : x.size(1)]`."""
     names = _computed(tree)
     return any(
-        isinstance(node, ast.Subscript) and _is_cut(node.slice, names) for node in ast.walk(tree)
+        isinstance(node, ast.Subscript) and not _is_own(node.value) and _is_cut(node.slice, names)
+        for node in ast.walk(tree)
     )
+
+
+def _is_own(value: ast.expr) -> bool:
+    while isinstance(value, (ast.Attribute, ast.Subscript, ast.Call)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Name) and value.id == "self"
 
 
 def hands_lengths(way: Sequence[Place]) -> bool:
@@ -82,24 +89,12 @@ def _bounds(cut: ast.expr, names: dict[str, frozenset[str]]) -> frozenset[str]:
         return frozenset()
     found = frozenset[str]()
     for bound in (cut.lower, cut.upper):
-        for node in _of_data(bound) if bound is not None else ():
+        for node in ast.walk(bound) if bound is not None else ():
             if isinstance(node, ast.Call):
                 found |= {name_of(node.func)} - OF_SHAPES
             elif isinstance(node, ast.Name):
                 found |= names.get(node.id, frozenset())
     return found
-
-
-def _of_data(bound: ast.expr) -> Iterator[ast.AST]:
-    """Its nodes, without what only a shape is asked for: the `x` of `x.size(1)` is no length."""
-    left: list[ast.AST] = [bound]
-    while left:
-        node = left.pop()
-        asked = node.func if isinstance(node, ast.Call) else node
-        if name_of(asked) in SHAPES and not isinstance(node, ast.Name):
-            continue
-        yield node
-        left.extend(ast.iter_child_nodes(node))
 
 
 def _has_lengths(call: ast.Call) -> bool:

@@ -56,19 +56,29 @@ def is_validation(place: Place) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
-def loops_around(way: Sequence[Place]) -> set[ast.AST]:
-    """The loops on the way that do not train, innermost first, up to the first that does: in one of
-    them an evaluation's batches are fetched, or an environment acts, though gradients are not off
-    there. A line of theirs may loop itself, as over the pipes of many environments."""
-    found = set[ast.AST]()
+ACTS: Final = frozenset(
+    ("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait", "call_wait")
+)
+"""Methods of environments, and of many at a time. A loop that calls an optimizer's trains."""
+
+
+def loop_around(way: Sequence[Place]) -> ast.AST | None:
+    """The innermost loop on the way that does not train, in which an evaluation's batches are
+    fetched, or an environment acts, though gradients are not off there."""
     for place in way:
-        for loop in (one for one in place.around() if isinstance(one, LOOPS)):
-            if learns(loop):
-                return found
-            found.add(loop)
+        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
+        if loop is not None:
+            return None if learns(loop) else loop
         if isinstance(place.scope, ast.Module) or learns(place.scope):
-            break
-    return found
+            return None
+    return None
+
+
+def loop_of_actions(way: Sequence[Place]) -> ast.AST | None:
+    """That in which an environment is called: its own lines may loop too, as over the pipes to many
+    environments."""
+    acts = [at for at, place in enumerate(way) if getattr(place.scope, "name", "") in ACTS]
+    return loop_around(way[acts[-1] + 1 :]) if acts else None
 
 
 def is_off(place: Place) -> bool:

@@ -25,7 +25,8 @@ from .source_evaluations import (
     evaluation_of,
     is_off,
     is_validation,
-    loops_around,
+    loop_around,
+    loop_of_actions,
     turns_gradients_off,
 )
 from .source_places import Place, scope_of
@@ -70,9 +71,9 @@ class SourceStructure:
         self._files: dict[str, ast.Module | None] = {}
         self._packing: dict[str, bool] = {}
         self._importing: dict[str, bool] = {}
-        self._evaluations: set[ast.AST] = set()
+        self._evaluations: set[ast.AST | None] = set()
         """Loops and functions in which a net was seen to run without learning…"""
-        self._graded: set[ast.AST] = set()
+        self._graded: set[ast.AST | None] = set()
         """…and with its gradients on."""
         self._inline: set[ast.AST] = set()
         """Statements of a training's own loop that only look at its net."""
@@ -100,7 +101,8 @@ class SourceStructure:
         if any(map(is_validation, way)):
             self._evaluations.update(evaluation_of(way))
         turns = self._of_tensors(tuple(frames))
-        around = {*loops_around(way), *(place.scope for place in way)} - self._graded
+        loops = (loop_around(way), loop_of_actions(way))
+        around = {*loops, *(place.scope for place in way)} - self._graded
         inline = any(not self._inline.isdisjoint(place.around()) for place in way)
         evaluates = inline or not around.isdisjoint(self._evaluations)
         return Structure(in_turns=turns, evaluates=evaluates)
@@ -183,6 +185,8 @@ class SourceStructure:
                 self._evaluations.clear()
                 self._graded.clear()
                 self._inline.clear()
+                # What a stack showed is forgotten with it: it is shown again.
+                self._of_net.cache_clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
         return self._files[path]
 

@@ -10,7 +10,7 @@ from ..steps import GpuStep, Step
 from .code_places import copies_to_gpu, main_places, recurs, share_held, share_seen
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
-from .host_tensors import filled_for_copy
+from .host_tensors import filled_then_copied
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.gpu import (
@@ -281,7 +281,7 @@ def copies(window: RunFacts) -> Copies | None:
         on_lines = max(0.0, on_lines - _queued(window))
     if window.world_size > 1:
         moving = min(moving, on_lines)  # NCCL uses the link as well
-    on_lines += share_held(filled_for_copy(main_places(window)))
+    on_lines += share_held(filled_then_copied(main_places(window))[0])
     return Copies(
         share=min(idle_of(window), max(moving, on_lines)),
         rx_mb_s=rx,

@@ -12,6 +12,7 @@ from .code_places import (
     function_of,
     main_places,
     own_frame,
+    share_held,
     share_seen,
     share_where,
 )
@@ -26,8 +27,13 @@ from .window import StepWindow
 ENVIRONMENTS: Final = ("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait")
 """Methods of gym's environments, and of many at a time. An optimizer's are no evaluation."""
 PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
-GENERATES: Final = re.compile(r"generate")
-"""In the name of a function that samples texts, a token at a time."""
+GENERATES: Final = re.compile(r"_?generate(_(completions?|responses?|texts?|tokens?|batch))?")
+"""Functions that sample texts, a token at a time, by their names…"""
+TOKENS: Final = re.compile(
+    r"token|\beos\b|logits|multinomial|past_key|kv_?cache|\bcache\b|idx_(next|cond)|top_[kp]\b"
+)
+"""…and by a line within them; a net of pictures generates too."""
+LIBRARY_GENERATES: Final = "transformers/generation/"
 ACTING: Final = 0.1
 """Of the samples of an evaluation those in an environment, or in a function with such a name: most
 of a rollout may be the net that chooses the actions. Of a held-out set none are."""
@@ -43,32 +49,39 @@ def is_rollout(window: StepWindow) -> bool:
 
 
 def is_generation(window: StepWindow) -> bool:
-    """What evaluates there is a net that generates, a token at a time, and no environment is at
-    work beside it."""
+    """What evaluates there is a net that samples texts, a token at a time, and hardly any of it an
+    environment."""
     places = [place for place in main_places(window) if evaluates(place)]
     whole = share_where(places, lambda _: True)
-    named = share_where(places, lambda place: _named(place, GENERATES))
-    return named > whole / 2 and not any(map(_in_environment, places))
+    if share_where(places, _in_environment) > ACTING * whole:
+        return False
+    if any(LIBRARY_GENERATES in place.frame for place in places):
+        return True
+    named = [one for one in places if GENERATES.fullmatch(_function(one.evaluation))]
+    tokens = any(
+        GENERATES.fullmatch(_function(own_frame(one) or "")) and TOKENS.search(one.line)
+        for one in named
+    )
+    return tokens and share_held(named) > whole / 2
 
 
 def _acts(place: FrameShare) -> bool:
     """In an environment: because a function is one of gym's interface, or by the name of one of
     the user's own, or of the function that is apart from the training. What a library names so has
     other reasons (PyTorch Geometric's convolutions `collect` what they send)."""
-    return _in_environment(place) or _named(place, ROLLOUT)
+    named = (place.evaluation, own_frame(place) or "")
+    return _in_environment(place) or any(ROLLOUT.search(function_of(one)) for one in named)
 
 
 def _in_environment(place: FrameShare) -> bool:
-    """By the function that was called apart from the training too: a wrapper's, around others."""
-    called = {function_of(one) for one in (place.caller or place.frame, place.evaluation)}
-    if not called.isdisjoint(ENVIRONMENTS):
+    if _function(place.caller or place.frame) in ENVIRONMENTS:
         return True
     return place.frame.partition(" (")[2].startswith(PACKAGES)
 
 
-def _named(place: FrameShare, what: re.Pattern[str]) -> bool:
-    named = (place.evaluation, own_frame(place) or "")
-    return any(what.search(function_of(frame)) for frame in named)
+def _function(frame: str) -> str:
+    """Around its comprehensions and its own functions too."""
+    return frame.partition(" (")[0].partition(".<locals>")[0].rpartition(".")[2]
 
 
 @lru_cache(maxsize=4)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.messages import BatchSeen
 from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
@@ -17,14 +18,18 @@ def batch(size: int) -> BatchSeen:
 @pytest.mark.parametrize(
     ("sizes", "varies"),
     [
-        ([100, 101, 100, 102, 103], True),
-        ([100, 101, 102], None),
-        ([100] * 7, None),
-        ([100] * 7 + [40], False),
-        ([100, 200, 300] * 3, False),
-        ([100, 101, 102, 103] + [100] * 8, False),
+        (range(100, 190, 10), True),
+        (range(100, 180, 10), None),
+        ([100] * 15, None),
+        ([100] * 15 + [40], False),
+        ([64, 128, 192, 256, 320, 384, 448, 512] * 2, False),
+        (range(100_000, 101_600, 100), False),
+        ([*range(100, 190, 10), *[100] * 16], False),
     ],
-    ids=["pictures", "three so far", "few", "an epoch's last", "three lengths", "no longer"],
+    ids=[
+        *("pictures", "eight so far", "few", "an epoch's last", "multiples of 64"),
+        *("some boxes more", "no longer"),
+    ],
 )
 def test_batches_of_ever_new_sizes_differ(sizes: Sequence[int], varies: bool | None) -> None:
     described = DescribedLoaders()
@@ -37,3 +42,6 @@ def test_batches_of_ever_new_sizes_differ(sizes: Sequence[int], varies: bool | N
     described.iterated(8, first)
     (known,) = described.all()
     assert known.varies is varies, "the next epoch's are alike"
+    described.iterated(9, structs.replace(first, batch_size=1))
+    (known,) = described.all()
+    assert known.varies is None, "another loader, at the same address"

@@ -160,13 +160,16 @@ CALL = "Module._call_impl (torch/nn/modules/module.py:1787)"
             False,
         ),
         (("Tower.forward (rec.py:9)", CALL, "embedding (torch/nn/functional.py:2542)"), False),
-        (("MultiHeadAttention.forward (layers.py:9)", CALL, "linear (x.py:1)"), True),
-        (("DecoderLayer.forward (layers.py:30)", CALL, "PositionwiseFeedForward.forward"), True),
+        ((CALL, "Net.forward (a.py:9)", CALL, "MultiHeadAttention.forward (a.py:9)"), True),
+        ((CALL, "Net.forward (a.py:9)", CALL, "PositionwiseFeedForward.forward (a.py:9)"), True),
+        (("SelfAttentionTrainer.fit (a.py:9)", CALL, "Attention.forward (a.py:9)", CALL), False),
+        ((CALL, "Rec.forward (rec.py:9)", CALL, "AttentionPooling.forward (rec.py:9)"), False),
     ],
 )
 def test_layers_that_compute_at_each_position(frames: tuple[str, ...], by_position: bool) -> None:
     assert is_by_position(frames) is by_position
-    (place,) = summarise(stacks((CALL, *frames)), phase_of).main
+    whole = frames if CALL in frames else (CALL, *frames)
+    (place,) = summarise(stacks(whole), phase_of).main
     assert place.by_position is by_position
 
 

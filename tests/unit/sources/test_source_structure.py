@@ -345,6 +345,26 @@ def test_a_loop_over_environments_belongs_to_the_rollout_around_it(tmp_path: Pat
     assert not source.of(("<module> (train.py:11)", "update (train.py:11)")).evaluates
 
 
+LOOKS_AT_ALL = """
+for epoch in range(9):
+    for x, y in loader:
+        train_step(x, y)
+    with torch.no_grad():
+        right = net(held_out).argmax(-1) == wanted
+"""
+
+
+def test_a_loop_within_that_of_an_evaluation_is_not_its_own(tmp_path: Path) -> None:
+    """Below a library's frame (`@torch.autocast`) nobody sees that the step trains: its batches
+    were an evaluation's, and to be fetched less often."""
+    (tmp_path / "train.py").write_text(LOOKS_AT_ALL)
+    source = SourceStructure(SourceLines([tmp_path]))
+    source.of(("<module> (train.py:6)", NET))
+    assert not source.of(("<module> (train.py:3)", "Pictures.__getitem__ (data.py:9)")).evaluates
+    library = "decorate_autocast (torch/amp/autocast_mode.py:44)"
+    assert not source.of(("<module> (train.py:4)", library, "train_step (data.py:9)")).evaluates
+
+
 def test_a_loop_in_which_a_net_also_runs_with_gradients_is_no_evaluation(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DISTILLED)
     source = SourceStructure(SourceLines([tmp_path]))

@@ -99,3 +99,8 @@ def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:
     assert found.forecast is not None
     assert found.forecast.kind == "at-least"
     assert found.forecast.speedup == pytest.approx(1 / (1 - 0.97 + 0.4), rel=0.05)
+    reported = activity(99, sm=30, tensor=2, fp32=3, dram=39)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
+    assert found is not None
+    assert found.forecast is not None
+    assert found.forecast.speedup == found.speedup, "its memory is full before they are"

@@ -11,10 +11,12 @@ from ...steps import Padding
 
 MOST_LOADERS: Final = 32
 """A script may make new ones for ever: the oldest are forgotten."""
-LOOKED: Final = 8
-SIZES: Final = 4
-"""Of the last batches that were looked at so many sizes are ever new ones, for which no graph is
-kept. The last batch of an epoch is smaller, and some texts are sorted into a few lengths."""
+SIZES_KEPT: Final = 16
+SIZES_VARY: Final = 9
+SIZES_APART: Final = 0.03
+"""Of the last batches that were looked at more than half have a size of their own: no graph can be
+kept for each. Sizes that are nearly alike are one: a few boxes more, labels of another length.
+Texts padded to multiples of 64 have eight up to 512."""
 
 
 class DescribedLoaders:
@@ -43,8 +45,11 @@ class DescribedLoaders:
                 batch_tensors=before.batch_tensors,
                 batch_device=before.batch_device,
                 pinned=before.pinned,
-                varies=before.varies,
             )
+            if (before.dataset, before.batch_size) == (described.dataset, described.batch_size):
+                described = replace(described, varies=before.varies)
+            else:
+                self._sizes.pop(key, None)
         self._loaders[key] = described
         if len(self._key_of) >= 64:
             self._key_of.clear()
@@ -86,11 +91,15 @@ class DescribedLoaders:
 
     def _varies(self, key: int, size: int) -> bool | None:
         """As in `Loader`."""
-        sizes = self._sizes.setdefault(key, deque(maxlen=LOOKED))
+        sizes = self._sizes.setdefault(key, deque(maxlen=SIZES_KEPT))
         sizes.append(size)
-        if len(set(sizes)) >= SIZES:
+        different, last = 0, 0.0
+        for one in sorted(sizes):
+            if not different or one > last * (1 + SIZES_APART):
+                different, last = different + 1, one
+        if different >= SIZES_VARY:
             return True
-        return False if len(sizes) == LOOKED else None
+        return False if len(sizes) == SIZES_KEPT else None
 
     def take_padding(self) -> list[Padding]:
         """What masks have shown since the last call."""

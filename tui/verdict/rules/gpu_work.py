@@ -262,7 +262,8 @@ def underfilled(work: Work) -> Finding | None:
     # Samples a second of a larger batch. Of kernels that fill a part of the multiprocessors as many
     # more run in their time; how much better it fills those that are busy is not known (8x as large
     # a batch gave an LSTM on 30 % of them 7.8x), nor what every step costs once.
-    return replace(found, forecast=at_least(speedup_of(empty)))
+    least = min(speedup_of(empty), found.speedup or 1.0)
+    return replace(found, forecast=at_least(least))
 
 
 def misaligned(work: Work) -> Finding | None:

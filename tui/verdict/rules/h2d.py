@@ -15,7 +15,7 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies
-from ..host_tensors import FILLED, FILLED_THEN_COPIED, copies_of_filled, filled_for_copy
+from ..host_tensors import FILLED, FILLED_THEN_COPIED, filled_then_copied
 from ..loader import loader_floor
 from ..scoring import cause
 from ..stack_samples import FrameShare
@@ -81,18 +81,21 @@ def _possible(moved: Copies) -> str:
 
 def _by_samples(window: StepWindow, moved: Copies) -> Share:
     """What such lines take beyond what the GPU had queued is known no better than their samples."""
-    filled = frozenset(filled_for_copy(main_places(window)))
+    filled = frozenset(filled_then_copied(main_places(window))[0])
     seen = share_seen(window, lambda place: copies_to_gpu(place) or place in filled)
     return at_most(beyond(seen, max(0.0, seen.mean - moved.on_lines)), moved.share)
 
 
 def _filled_on_host(places: Sequence[FrameShare]) -> str | None:
-    """ "`torch.zeros(n, m).to(device)` at train.py:81", where such lines hold most copies."""
-    filled = copies_of_filled(places)
-    others = [place for place in places if copies_to_gpu(place) and place not in filled]
-    if not filled or share_held(filled) < LOOP_SHARE * share_held((*filled, *others)):
+    """ "`torch.zeros(n, m).to(device)` at train.py:81", where such tensors are most of what is
+    copied."""
+    filled, moved = filled_then_copied(places)
+    copied = [place for place in places if copies_to_gpu(place)]
+    at_once = [place for place in copied if FILLED_THEN_COPIED.search(place.line)]
+    of_them = share_held({*filled, *moved, *at_once})
+    if not of_them or of_them < LOOP_SHARE * share_held((*filled, *copied)):
         return None
-    return call_at(filled[0], FILLED if FILLED.search(filled[0].line) else FILLED_THEN_COPIED)
+    return call_at(filled[0], FILLED) if filled else call_at(at_once[0], FILLED_THEN_COPIED)
 
 
 def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:

@@ -47,8 +47,8 @@ GRAPH: Final = (
     "step"
 )
 GRAPHS_OF_SIZES: Final = (
-    "fewer, larger kernels: torch.compile(model, dynamic=True), for batches differ in size; a CUDA "
-    "graph takes one, so pad them to a few sizes for that"
+    "fewer, larger kernels: torch.compile(model, dynamic=True), as batches differ in size; CUDA "
+    "graphs need batches padded to a few sizes, a graph for each"
 )
 
 
@@ -162,7 +162,8 @@ def launch(window: StepWindow) -> Finding | None:
 
 
 def _sizes_vary(window: StepWindow) -> bool:
-    return any(one.varies for one in window.loaders if not one.evaluation)
+    training = next((one for one in window.loaders if not one.evaluation), None)
+    return training is not None and bool(training.varies)
 
 
 def _loops(window: StepWindow) -> list[str]:

@@ -215,18 +215,25 @@ def test_rollouts_are_called_rollouts(function: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("busy", "world", "headline"),
-    [(15.0, "", "generation takes"), (97.0, "", "rollouts take"), (15.0, "World.step", "rollouts")],
-    ids=["waits for launches", "a busy GPU", "beside an environment"],
+    ("busy", "function", "line", "world", "headline"),
+    [
+        (15.0, "generate", "ids = torch.multinomial(probs, 1)", 0.01, "generation takes"),
+        (97.0, "generate", "ids = torch.multinomial(probs, 1)", 0.0, "rollouts take"),
+        (15.0, "generate", "ids = torch.multinomial(probs, 1)", 0.3, "rollouts"),
+        (15.0, "generate_self_play", "move = torch.multinomial(probs, 1)", 0.0, "rollouts"),
+        (15.0, "generate", "x = x - noise * sigma", 0.0, "rollouts"),
+    ],
+    ids=["waits for launches", "a busy GPU", "beside an environment", "moves", "pictures"],
 )
 def test_a_net_that_generates_texts_waits_for_its_launches(
-    busy: float, world: str, headline: str
+    busy: float, function: str, line: str, world: float, headline: str
 ) -> None:
     """GRPO, 64 tokens at a time: "act for many environments in one batch", and graphs gave 3.2x."""
-    token = FrameShare(0.8, "Attention.forward (gpt.py:9)", None, phase="evaluation", in_net=True)
-    places = [replace(token, evaluation="generate (grpo.py:235)")]
+    token = FrameShare(0.75, "Attention.forward (gpt.py:9)", None, phase="evaluation", in_net=True)
+    own = FrameShare(0.05, f"{function} (grpo.py:241)", None, line, phase="evaluation")
+    places = [replace(one, evaluation=f"{function} (grpo.py:235)") for one in (token, own)]
     if world:
-        places.append(FrameShare(0.1, f"{world} (grpo.py:30)", None, phase="evaluation"))
+        places.append(FrameShare(world, "World.step (grpo.py:30)", None, phase="evaluation"))
     rows = {"forward_ms": 400, "backward_ms": 12, "optimizer_ms": 2}
     seen = gpu_window(
         even(60, **rows), rows, activity=activity(busy),
