@@ -11,7 +11,7 @@ from typing import Final
 from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS, framework_of, outermost
 from ..verdict.stack_samples import FrameShare, StackPhase, Stacks
-from ..verdict.thresholds.causes import COPY_FRAMES
+from ..verdict.thresholds.samples import COPY_FRAMES
 from .loop_frames import (
     CALL_OF_NET,
     LEARNS,

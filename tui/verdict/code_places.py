@@ -9,7 +9,7 @@ from .findings import Evidence
 from .format import percent
 from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
-from .thresholds import causes as limits
+from .thresholds import samples as limits
 from .thresholds.gpu import LOOP_SHARE
 from .thresholds.hysteresis import ENTER_SHARE
 from .window import RunFacts

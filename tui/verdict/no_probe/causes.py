@@ -28,7 +28,8 @@ from ..rules.stalled import (
 from ..scoring import cause, state
 from ..stack_samples import Still
 from ..statistics import Share, of_samples, without_rows
-from ..thresholds import causes as limits
+from ..thresholds import samples as limits
+from ..thresholds.causes import MOST_OF_IT
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import SampleWindow
@@ -68,7 +69,7 @@ def no_cause(window: SampleWindow) -> Finding:
     least = percent(ENTER_SHARE)
     if not window.gpu_present:
         headline = f"no cause above {least} of the samples"
-        if compute >= limits.MOST_OF_IT:
+        if compute >= MOST_OF_IT:
             headline += ": forward and backward are the limit"
         return state("healthy", None, "info", headline, seen)
     activity = window.activity

@@ -22,6 +22,7 @@ from ..loader import Feeding, WorkerPlan
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..thresholds import causes as limits
+from ..thresholds.samples import LEAST_STACKS
 from ..window import RunFacts, StepWindow, WorkerUse
 
 
@@ -187,7 +188,7 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     concentration = _concentration([row.data_ns for row in window.steps])
     if concentration > limits.BURST_STEPS:
         return None
-    known = window.stacks is not None and window.stacks.worker_samples >= limits.LEAST_STACKS
+    known = window.stacks is not None and window.stacks.worker_samples >= LEAST_STACKS
     if known and feeding.busy is not None:
         if feeding.busy >= limits.BURST_BUSY:
             return None
