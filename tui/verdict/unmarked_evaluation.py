@@ -6,17 +6,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from .code_places import (
-    ROLLOUT,
-    evaluates,
-    function_of,
-    main_places,
-    own_frame,
-    share_seen,
-    share_where,
-)
+from .code_places import ROLLOUT, evaluates, main_places, share_seen, share_where
 from .gpu_clock import on_device
 from .pauses import Pauses, outliers
+from .place_names import function_of, own_frame
 from .stack_samples import FrameShare
 from .statistics import Share
 from .thresholds.causes import SAME_PAUSES

@@ -4,21 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 
-from ..code_places import (
-    file_of,
-    function_of,
-    own_frame,
-    place_evidence,
-    place_name,
-    reads,
-    share_where,
-    worker_places,
-)
+from ..code_places import reads, share_where, worker_places
 from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advice
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
 from ..loader import Feeding, WorkerPlan
+from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..thresholds import causes as limits
