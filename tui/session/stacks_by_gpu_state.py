@@ -9,8 +9,8 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import structs
 
-from ..model.frames import summarise
 from ..model.observations import StackCount, StacksSeen
+from ..model.stack_shares import summarise
 from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..steps import GpuStep, Step
 from ..verdict.thresholds.samples import BUSY_FROM, IDLE_BELOW, MOMENT_NS
