@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from ..model.frames import caller_of, summarise, way_to, worth_naming
+from ..model.frames import caller_of, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
+from ..model.stack_shares import summarise
 from ..verdict.stack_samples import FrameShare
 from ..verdict.statistics import Share
 from ..verdict.window import SampleSpan

@@ -12,12 +12,12 @@ from ..model.frames import (
     MOST_STACKS,
     at_prompt,
     place_of,
-    summarise,
     waits_for_work,
     way_to,
     worth_naming,
 )
 from ..model.observations import DumpSeen, StackCount, StacksSeen
+from ..model.stack_shares import summarise
 from ..model.stack_trees import Branch, Merged, StacksOf, StackTrees, Tree
 from ..verdict.code_origin import is_users
 from ..verdict.stack_samples import WorkersAt

@@ -9,11 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import structs
 
-from ..model.frames import summarise
 from ..model.observations import StackCount, StacksSeen
+from ..model.stack_shares import summarise
 from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..steps import GpuStep, Step
-from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
+from ..verdict.thresholds.samples import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from ..verdict.window_selection import warm_after
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore

@@ -14,7 +14,7 @@ from ..verdict.job.late import late_rank
 from ..verdict.rules.stalled import IDLE, is_near
 from ..verdict.rules.straggler import beside_the_job, job_finding
 from ..verdict.stack_samples import Sampled, Stacks, Still
-from ..verdict.thresholds.causes import SAMPLED_LEAST
+from ..verdict.thresholds.samples import SAMPLED_LEAST
 from ..verdict.window import OpenStep, SampleWindow, StepWindow, TimeSpan, Window
 from ..verdict.window_selection import Choice, choose_window, warm_after
 from .dispatch import Stores

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .code_places import BETWEEN, main_places, own_frame, share_held, within
+from .code_places import BETWEEN, main_places, share_held, within
+from .place_names import own_frame
 from .stack_samples import FrameShare
 from .statistics import Share, of_samples
 from .thresholds.gpu import LOOP_SHARE

@@ -1,20 +1,18 @@
-"""Places in the code that samples name, and what kind of place each is."""
+"""Places in the code that samples name: what kind of place each is, and what part of the samples a
+kind holds."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from . import code_origin
-from .findings import Evidence
-from .format import percent
+from .place_names import file_of, function_of, own_frame, path_of
 from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
-from .thresholds import causes as limits
+from .thresholds import samples as limits
 from .thresholds.gpu import LOOP_SHARE
 from .thresholds.hysteresis import ENTER_SHARE
 from .window import RunFacts
 
-_FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
 READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
@@ -32,21 +30,6 @@ SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
 _PYTORCH: Final = "torch/"
 """Frames name files from their package on. What runs in this one is a phase of its own."""
-
-
-def function_of(frame: str) -> str:
-    """ "load (PIL/ImageFile.py:300)" -> "load"."""
-    match = _FRAME.match(frame)
-    return (match["function"] if match else frame).rpartition(".")[2].strip()
-
-
-def file_of(frame: str) -> str:
-    """ "load (PIL/ImageFile.py:300)" -> "ImageFile.py"; "" where there is none."""
-    return _path_of(frame).rpartition("/")[2]
-
-
-def _path_of(frame: str) -> str:
-    return match["file"] if (match := _FRAME.match(frame)) else ""
 
 
 def reads(place: FrameShare) -> bool:
@@ -71,7 +54,7 @@ def waits_for_gpu(place: FrameShare) -> bool:
     checkpoint the checkpoint."""
     if place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
-    function, path = function_of(place.frame), _path_of(place.frame)
+    function, path = function_of(place.frame), path_of(place.frame)
     known = function in limits.SYNC_FRAMES or (path, function) in limits.SYNC_LOOPS
     return known or path.endswith("_tensor_str.py") or calls(place, SYNC_CALL)
 
@@ -99,7 +82,7 @@ def steps_one_by_one(place: FrameShare) -> bool:
 
 def in_optimizer(place: FrameShare) -> bool:
     """Code of PyTorch's optimizers is at work there, and not what they call back."""
-    return _path_of(place.frame).startswith("torch/optim/")
+    return path_of(place.frame).startswith("torch/optim/")
 
 
 def multiplies(place: FrameShare) -> bool:
@@ -122,29 +105,6 @@ def embeds(place: FrameShare) -> bool:
     )
 
 
-def share_beside_net(places: Collection[FrameShare]) -> float:
-    """The part of the samples in functions of the user's own that launch and call no module: a
-    metric, an update by hand. Nothing where no module was seen, or where they hold most of the
-    launches: then they are the net."""
-    launching = [one for one in places if one.phase in ("forward", "synchronisation")]
-    nets = {_own_function(one) for one in launching if one.in_net}
-    beside = [
-        one
-        for one in launching
-        if one.caller in (None, one.frame)
-        and own_frame(one) is not None
-        and _own_function(one) not in nets
-        and not (one.in_net or copies_to_gpu(one) or empties_cache(one))
-    ]
-    share = sum(one.share for one in beside)
-    most = LOOP_SHARE * sum(one.share for one in launching)
-    return share if nets and share < most else 0.0
-
-
-def _own_function(place: FrameShare) -> str:
-    return function_of(place.caller or place.frame)
-
-
 def recurs(place: FrameShare) -> bool:
     """A recurrent net, which walks through time, is at work there."""
     return file_of(place.frame) == "rnn.py"
@@ -157,7 +117,7 @@ def clips(place: FrameShare) -> bool:
 
 def in_collective(place: FrameShare) -> bool:
     """The thread waits there for other ranks: PyTorch's own calls of a process group."""
-    return _path_of(place.frame) in limits.COLLECTIVE_FILES
+    return path_of(place.frame) in limits.COLLECTIVE_FILES
 
 
 def asks_for_shape(place: FrameShare) -> bool:
@@ -194,7 +154,7 @@ def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
     if place.phase == "data":
         return False
-    return not _path_of(place.frame).startswith(_PYTORCH)
+    return not path_of(place.frame).startswith(_PYTORCH)
 
 
 def works_on_host(place: FrameShare) -> bool:
@@ -217,11 +177,8 @@ def leaves_step(places: Collection[FrameShare]) -> Callable[[FrameShare], bool]:
     return lambda one: bool(names) and calls(one, called)
 
 
-def own_frame(place: FrameShare) -> str | None:
-    """The innermost frame of the user's own; None where only a library's is known."""
-    if place.caller:
-        return place.caller
-    return place.frame if code_origin.is_users(_path_of(place.frame)) else None
+def _own_function(place: FrameShare) -> str:
+    return function_of(place.caller or place.frame)
 
 
 def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tuple[FrameShare, ...]:
@@ -253,6 +210,25 @@ def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     return of_samples(share_where(places, which), window.stacks.main_samples)
 
 
+def share_beside_net(places: Collection[FrameShare]) -> float:
+    """The part of the samples in functions of the user's own that launch and call no module: a
+    metric, an update by hand. Nothing where no module was seen, or where they hold most of the
+    launches: then they are the net."""
+    launching = [one for one in places if one.phase in ("forward", "synchronisation")]
+    nets = {_own_function(one) for one in launching if one.in_net}
+    beside = [
+        one
+        for one in launching
+        if one.caller in (None, one.frame)
+        and own_frame(one) is not None
+        and _own_function(one) not in nets
+        and not (one.in_net or copies_to_gpu(one) or empties_cache(one))
+    ]
+    share = sum(one.share for one in beside)
+    most = LOOP_SHARE * sum(one.share for one in launching)
+    return share if nets and share < most else 0.0
+
+
 def unmarked_fetches(window: RunFacts) -> Share:
     """The most that making batches can take of a loop in which no mark shows it: samples in places
     that fetch by their name, and in Python of the user's own outside the net, the backward and the
@@ -273,61 +249,6 @@ def fetching_unseen(window: RunFacts) -> float:
     return probability_above(most.mean, error_of(most.mean, most.low, most.high), ENTER_SHARE)
 
 
-def place_evidence(place: FrameShare, whose: str) -> Evidence:
-    """ "162 of 200 worker samples (81%) are in load (PIL/ImageFile.py:300), called from …"."""
-    counted = f"{percent(place.share)} of {whose} samples"
-    if place.samples:
-        seen = round(place.share * place.samples)
-        counted = f"{seen:,} of {place.samples:,} {whose} samples ({percent(place.share)})"
-    text = f"{counted} are in {place_name(place)}"
-    return Evidence(text, "py-spy", place.share)
-
-
-def place_name(place: FrameShare) -> str:
-    """The place, and the user's own line above it."""
-    if place.caller and place.caller != place.frame:
-        return f"{place.frame}, called from {place.caller}"
-    return place.frame
-
-
-def position_of(place: FrameShare) -> str:
-    """ "train.py:88", of the user's own line that leads there; "" where there is none."""
-    match = _FRAME.match(place.caller or place.frame)
-    return f"{match['file']}:{match['line']}" if match is not None and match["line"] else ""
-
-
-def line_of(place: FrameShare) -> tuple[str, int]:
-    """File and line of the user's own that leads there, to sort by."""
-    file, _, line = position_of(place).rpartition(":")
-    return file, int(line) if line else 0
-
-
-def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
-    """The shares summed by the user's own function that leads to each place, the largest first.
-
-    A slow loop spreads its samples over its lines, its comprehensions and what they call. A
-    script's own level is no function: of its lines each stands for itself.
-    """
-    sums: dict[tuple[str, str, str], float] = {}
-    first: dict[tuple[str, str, str], str] = {}
-    samples = 0
-    for place in places:
-        frame = place.caller or place.frame
-        match = _FRAME.match(frame)
-        function = (match["function"] if match else frame).partition(".<locals>")[0]
-        alone = match["line"] or "" if match and function == "<module>" else ""
-        key = (function, match["file"] if match else "", alone)
-        sums[key] = sums.get(key, 0.0) + place.share
-        samples = max(samples, place.samples)
-        line = f":{match['line']}" if match and match["line"] else ""
-        first.setdefault(key, f"{key[0]} ({key[1]}{line})" if match else frame)
-    summed = (
-        FrameShare(min(1.0, share), first[key], None, samples=samples)
-        for key, share in sums.items()
-    )
-    return tuple(sorted(summed, key=lambda place: -place.share))
-
-
 def main_places(window: RunFacts) -> tuple[FrameShare, ...]:
     """Where the training thread was, if samples are enough to say."""
     return _enough(window.stacks, main=True)
@@ -345,55 +266,3 @@ def _enough(stacks: Stacks | None, main: bool) -> tuple[FrameShare, ...]:
     if samples < limits.LEAST_STACKS:
         return ()
     return stacks.main if main else stacks.workers
-
-
-# The call that counts in a line of the user's own, and where it stands.
-
-LONGEST: Final = 60
-"""Characters of a call that are quoted."""
-
-
-def call_at(place: FrameShare, call: re.Pattern[str]) -> str:
-    """ "`loss.item()` at train.py:88"; the place alone where its line is not known."""
-    where = position_of(place)
-    if not place.line or not where:
-        return place_name(place)
-    return f"`{_call_in(place.line, call)}` at {where}"
-
-
-def _call_in(line: str, call: re.Pattern[str]) -> str:
-    """The last match, which is the innermost or the end of a chain, with what it is called on and
-    with its arguments; else the line."""
-    found = list(call.finditer(line))
-    if not found:
-        return _short(line)
-    start, end = found[-1].span()
-    while start and (line[start - 1] in "_.)]" or line[start - 1].isalnum()):
-        start = _opening(line, start - 1) if line[start - 1] in ")]" else start - 1
-    if line[end - 1] == "(":
-        end = _closing(line, end - 1)
-    return _short(line[start:end])
-
-
-def _opening(line: str, at: int) -> int:
-    """Index of the bracket that the one at `at` closes; 0 where it is not on the line."""
-    depth = 0
-    for index in range(at, -1, -1):
-        depth += (line[index] in ")]") - (line[index] in "([")
-        if not depth:
-            return index
-    return 0
-
-
-def _closing(line: str, at: int) -> int:
-    """Index behind the bracket that closes the one at `at`; the line's end where there is none."""
-    depth = 0
-    for index in range(at, len(line)):
-        depth += (line[index] in "([") - (line[index] in ")]")
-        if not depth:
-            return index + 1
-    return len(line)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .code_places import calls, copies_to_gpu, file_of, own_frame, waits_for_gpu
+from .code_places import calls, copies_to_gpu, waits_for_gpu
+from .place_names import file_of, own_frame
 from .stack_samples import FrameShare
 
 _MADE: Final = r"torch\.(zeros|ones|full|empty|eye|arange|linspace|rand|randn|randint|randperm)\("

@@ -11,6 +11,7 @@ from .statistics import Share, of_samples
 from .step_time import Spent, paused_of, spent
 from .thresholds import causes as limits
 from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
+from .thresholds.samples import LEAST_STACKS
 from .window import StepWindow
 
 PREFETCH: Final = 2
@@ -231,7 +232,7 @@ def all_ready(window: StepWindow) -> bool:
 def _busy(window: StepWindow, total: Spent) -> Share | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks
-    enough = stacks is not None and stacks.worker_samples >= limits.LEAST_STACKS
+    enough = stacks is not None and stacks.worker_samples >= LEAST_STACKS
     if stacks is not None and enough and stacks.worker_idle_share is not None:
         return of_samples(1.0 - stacks.worker_idle_share, stacks.worker_samples)
     device = on_device(window)

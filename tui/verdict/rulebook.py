@@ -34,8 +34,8 @@ from .rules.sync import sync
 from .rules.throttled import throttled
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
-from .thresholds.causes import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
+from .thresholds.samples import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .window import SampleWindow, StepWindow, WindowT
 
 Rule = Callable[[WindowT], Finding | None]

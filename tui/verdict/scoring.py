@@ -11,7 +11,8 @@ from .format import percent
 from .gpu_clock import on_device
 from .statistics import Share, error_of, probability_above
 from .thresholds import hysteresis as limits
-from .thresholds.causes import LEAST_STACKS, MACHINE_FULL
+from .thresholds.causes import MACHINE_FULL
+from .thresholds.samples import LEAST_STACKS
 from .window import SampleWindow, StepWindow, Window
 
 

@@ -9,15 +9,14 @@ from typing import Final
 from .code_places import (
     ROLLOUT,
     evaluates,
-    function_of,
     main_places,
-    own_frame,
     share_held,
     share_seen,
     share_where,
 )
 from .gpu_clock import on_device
 from .pauses import Pauses, outliers
+from .place_names import function_of, own_frame
 from .stack_samples import FrameShare
 from .statistics import Share
 from .thresholds.causes import SAME_PAUSES

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.verdict.stack_samples import Stacks
 

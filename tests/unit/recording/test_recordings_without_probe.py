@@ -24,7 +24,7 @@ from gpuwatch.tui.recording.format import Entry, Looked
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.thresholds.causes import SAMPLED_MOST_CONFIDENT
+from gpuwatch.tui.verdict.thresholds.samples import SAMPLED_MOST_CONFIDENT
 
 DEMO = Path(__file__).parents[3] / "demo"
 CATALOGUE = {

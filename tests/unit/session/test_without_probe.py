@@ -15,7 +15,7 @@ from gpuwatch.tui.model.observations import (
     StacksSeen,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.verdict.thresholds.causes import SAMPLED_MOST_CONFIDENT
+from gpuwatch.tui.verdict.thresholds.samples import SAMPLED_MOST_CONFIDENT
 from tests.unit.session.making import HELLO, judged
 from tests.unit.session.sampled_run import (
     NO_GPU,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.loop_frames import is_by_position, package_of_loop, with_solvers
 from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.verdict.stack_samples import StackPhase
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuwatch.tui.sources.stacks import ALONE_BUDGET, BUDGET, EAGER, Turn, Turns
-from gpuwatch.tui.verdict.thresholds.causes import LEAST_STACKS
+from gpuwatch.tui.verdict.thresholds.samples import LEAST_STACKS
 from tests.unit.session.making import MS, S
 
 POLL_NS = 250 * MS

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.wire import UNCOUNTED
-from gpuwatch.tui.model.frames import summarise, waits_for_work
+from gpuwatch.tui.model.frames import waits_for_work
+from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.sources.py_spy import read_trace
 from gpuwatch.tui.sources.source_code import ShortPaths, SourceLines
 from gpuwatch.tui.sources.source_structure import SourceStructure

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note, Verdict

@@ -13,7 +13,7 @@ from ...model.frames import is_copy
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share, of_samples
-from ...verdict.thresholds.causes import FOR_LINES, SYNC_LOOPS
+from ...verdict.thresholds.samples import FOR_LINES, SYNC_LOOPS
 from . import table
 from .table import CodeRow, StackPhase
 

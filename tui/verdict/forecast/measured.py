@@ -9,7 +9,6 @@ from ..code_places import (
     copies_to_gpu,
     empties_cache,
     main_places,
-    own_frame,
     share_where,
     waits_for_gpu,
     works_on_host,
@@ -17,6 +16,7 @@ from ..code_places import (
 from ..gpu_clock import StepKind, enough, keeps_up_ns, kinds_of, on_device, unmeasured
 from ..idle_ledger import idle_ledger
 from ..pauses import clinging_parts, saving_part, startup_parts
+from ..place_names import own_frame
 from ..stack_samples import FrameShare
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS

@@ -2,20 +2,12 @@
 
 from typing import Final
 
-from ..code_places import (
-    EMPTYING_CALL,
-    by_user_function,
-    call_at,
-    empties_cache,
-    is_users,
-    place_evidence,
-    place_name,
-    share_where,
-)
+from ..code_places import EMPTYING_CALL, empties_cache, is_users, share_where
 from ..findings import Evidence, Finding, Kind, Signal, find_missing
 from ..forecast.interval import with_interval
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
+from ..place_names import by_user_function, call_at, place_evidence, place_name
 from ..rules.gpu_work import KINDS_OF_WORK, products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
 from ..rules.stalled import (
@@ -28,7 +20,8 @@ from ..rules.stalled import (
 from ..scoring import cause, state
 from ..stack_samples import Still
 from ..statistics import Share, of_samples, without_rows
-from ..thresholds import causes as limits
+from ..thresholds import samples as limits
+from ..thresholds.causes import MOST_OF_IT
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import SampleWindow
@@ -68,7 +61,7 @@ def no_cause(window: SampleWindow) -> Finding:
     least = percent(ENTER_SHARE)
     if not window.gpu_present:
         headline = f"no cause above {least} of the samples"
-        if compute >= limits.MOST_OF_IT:
+        if compute >= MOST_OF_IT:
             headline += ": forward and backward are the limit"
         return state("healthy", None, "info", headline, seen)
     activity = window.activity

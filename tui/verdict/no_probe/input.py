@@ -25,6 +25,7 @@ from ..stack_samples import Sampled
 from ..statistics import Share
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
+from ..thresholds.samples import LEAST_STACKS, SAMPLED_RESTARTS, SAMPLED_SERIAL, SAMPLED_YOUNG_S
 from ..window import SampleWindow, WorkerUse
 
 
@@ -84,7 +85,7 @@ def input_bound(window: SampleWindow) -> Finding | None:
 def _explained(window: SampleWindow, share: float) -> Explained:
     """Who makes the batches, and what holds them up."""
     sampled = window.sampled
-    if sampled.serial >= limits.SAMPLED_SERIAL * sampled.share("data").mean:
+    if sampled.serial >= SAMPLED_SERIAL * sampled.share("data").mean:
         return _serial(window, share)
     if (found := _epoch_start(window.workers)) is not None:
         return found
@@ -117,9 +118,9 @@ def _serial(window: SampleWindow, share: float) -> Explained:
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
     """All workers are young, and earlier ones have ended."""
-    if use is None or use.oldest_s > limits.SAMPLED_YOUNG_S:
+    if use is None or use.oldest_s > SAMPLED_YOUNG_S:
         return None
-    if use.exited < limits.SAMPLED_RESTARTS * use.count:
+    if use.exited < SAMPLED_RESTARTS * use.count:
         return None
     text = f"{use.exited} workers came and went within a minute, {use.count} at a time"
     advice = (
@@ -135,7 +136,7 @@ def _fed(window: SampleWindow, share: float) -> Feeding | None:
     if use is None:
         return None
     busy = None
-    if stacks is not None and stacks.worker_samples >= limits.LEAST_STACKS:
+    if stacks is not None and stacks.worker_samples >= LEAST_STACKS:
         idle = stacks.worker_idle_share
         busy = None if idle is None else 1 - idle
     main = (window.main_cpu_percent or 0.0) / 100 * STEP

@@ -1,20 +1,14 @@
 """The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
 
 from ..allocations import asked_of_device
-from ..code_places import (
-    EMPTYING_CALL,
-    call_at,
-    empties_cache,
-    main_places,
-    place_evidence,
-    share_seen,
-)
+from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import idle_of, on_device
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
+from ..place_names import call_at, place_evidence
 from ..scoring import cause
 from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR

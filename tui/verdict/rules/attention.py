@@ -6,19 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from ...steps import Step
-from ..code_places import (
-    BETWEEN,
-    function_of,
-    main_places,
-    place_evidence,
-    share_held,
-    within,
-)
+from ..code_places import BETWEEN, main_places, share_held, within
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
 from ..idle_ledger import in_half_type
 from ..pauses import warm_recent
+from ..place_names import function_of, place_evidence
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..step_time import wall_of

@@ -8,7 +8,6 @@ from typing import Final
 from ..code_loops import looped_cells
 from ..code_places import (
     ATTENTION_CALL,
-    call_at,
     convolves,
     main_places,
     multiplies,
@@ -23,6 +22,7 @@ from ..gpu_activity import GpuActivity
 from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, uses_tensor_cores
 from ..memory.trends import larger_batch, to_eights
+from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
 from ..statistics import without_rows
 from ..step_time import issued_of, wall_of

@@ -3,14 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import (
-    by_user_function,
-    main_places,
-    place_name,
-    reads,
-    share_held,
-    share_where,
-)
+from ..code_places import main_places, reads, share_held, share_where
 from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
@@ -20,6 +13,7 @@ from ..gpu_clock import on_device
 from ..job.crowding import lost_to_others, taken
 from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
+from ..place_names import by_user_function, place_name
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, of_samples, without_rows
 from ..thresholds.gpu import CAUGHT_UP_STEPS

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import file_of, main_places, own_frame, share_seen, share_where
+from ..code_places import main_places, share_seen, share_where
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import percent
+from ..place_names import file_of, own_frame
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..thresholds.hysteresis import CONTRIBUTOR

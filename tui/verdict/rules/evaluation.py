@@ -5,13 +5,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Final, Literal
 
-from ..code_places import (
-    by_user_function,
-    main_places,
-    own_frame,
-    place_evidence,
-    share_where,
-)
+from ..code_places import main_places, share_where
 from ..cycles import Cycles, cycles
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
@@ -20,6 +14,7 @@ from ..format import ms, percent
 from ..gpu_clock import idle_of, on_device
 from ..idle_ledger import idle_ledger
 from ..pauses import Pauses, evaluations, pause_evidence
+from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...steps import Step
-from ..code_places import main_places, place_name
+from ..code_places import main_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import ms, percent
 from ..pauses import warm_recent
+from ..place_names import place_name
 from ..scoring import cause
 from ..statistics import mann_kendall, theil_sen, without_rows
 from ..step_time import spent

@@ -2,21 +2,14 @@
 
 from collections.abc import Sequence
 
-from ..code_places import (
-    COPY_CALL,
-    call_at,
-    copies_to_gpu,
-    main_places,
-    place_evidence,
-    share_held,
-    share_seen,
-)
+from ..code_places import COPY_CALL, copies_to_gpu, main_places, share_held, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies
 from ..host_tensors import FILLED, FILLED_THEN_COPIED, filled_then_copied
 from ..loader import loader_floor
+from ..place_names import call_at, place_evidence
 from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, beyond, without_rows

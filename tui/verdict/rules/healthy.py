@@ -5,9 +5,10 @@ from typing import Final
 
 from ...steps import Step
 from ..code_loops import looped_parts
-from ..code_places import main_places, multiplies, place_evidence, share_where, unmarked_fetches
+from ..code_places import main_places, multiplies, share_where, unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
+from ..place_names import place_evidence
 from ..scoring import state
 from ..statistics import of_samples
 from ..step_time import paused_of, wall_of

@@ -6,13 +6,10 @@ from dataclasses import replace
 from ..between_phases import clipped_part, not_the_users
 from ..code_places import (
     BETWEEN,
-    by_user_function,
     clips,
     in_collective,
     is_users,
     main_places,
-    place_evidence,
-    place_name,
     share_seen,
     share_where,
     waits_for_gpu,
@@ -35,6 +32,7 @@ from ..idle_ledger import (
 )
 from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
+from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, share_of

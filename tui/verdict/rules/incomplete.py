@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from ..code_places import fetching_unseen, main_places, place_evidence
+from ..code_places import fetching_unseen, main_places
 from ..findings import Evidence, Finding, find_missing
 from ..format import percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..idle_ledger import IDLE, Part, idle_ledger
+from ..place_names import place_evidence
 from ..scoring import state
 from ..statistics import share_of
 from ..step_time import wall_of

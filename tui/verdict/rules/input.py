@@ -4,16 +4,7 @@ from dataclasses import replace
 from math import floor
 from typing import Final
 
-from ..code_places import (
-    by_user_function,
-    fetches,
-    fetches_tensors,
-    main_places,
-    place_evidence,
-    share_where,
-    within,
-    worker_places,
-)
+from ..code_places import fetches, fetches_tensors, main_places, share_where, within, worker_places
 from ..cpu_wait import (
     seen_before_the_net,
     taken_by_workers,
@@ -27,6 +18,7 @@ from ..gpu_clock import OnDevice, on_device
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..pauses import startup_parts
+from ..place_names import by_user_function, place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare, StackPhase
 from ..statistics import at_most, share_of

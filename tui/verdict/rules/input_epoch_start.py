@@ -3,14 +3,7 @@
 from statistics import median
 
 from ...messages import Loader
-from ..code_places import (
-    file_of,
-    function_of,
-    main_places,
-    own_frame,
-    place_evidence,
-    share_seen,
-)
+from ..code_places import main_places, share_seen
 from ..findings import Evidence
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
 from ..format import ms
@@ -18,6 +11,7 @@ from ..gpu_clock import on_device
 from ..idle_ledger import worker_ends
 from ..loader import Feeding
 from ..pauses import epoch_parts, spacing_of, startup_parts
+from ..place_names import file_of, function_of, own_frame, place_evidence
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..step_time import wall_of

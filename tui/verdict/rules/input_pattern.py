@@ -4,24 +4,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 
-from ..code_places import (
-    file_of,
-    function_of,
-    own_frame,
-    place_evidence,
-    place_name,
-    reads,
-    share_where,
-    worker_places,
-)
+from ..code_places import reads, share_where, worker_places
 from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advice
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
 from ..loader import Feeding, WorkerPlan
+from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..thresholds import causes as limits
+from ..thresholds.samples import LEAST_STACKS
 from ..window import RunFacts, StepWindow, WorkerUse
 
 
@@ -187,7 +180,7 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     concentration = _concentration([row.data_ns for row in window.steps])
     if concentration > limits.BURST_STEPS:
         return None
-    known = window.stacks is not None and window.stacks.worker_samples >= limits.LEAST_STACKS
+    known = window.stacks is not None and window.stacks.worker_samples >= LEAST_STACKS
     if known and feeding.busy is not None:
         if feeding.busy >= limits.BURST_BUSY:
             return None

@@ -9,12 +9,9 @@ from ...steps import GpuStep
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     BETWEEN,
-    by_user_function,
     copies_to_gpu,
-    function_of,
     is_users,
     main_places,
-    own_frame,
     recurs,
     share_held,
     share_seen,
@@ -31,6 +28,7 @@ from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, keeps_up, starved
 from ..loader import loader_floor
 from ..memory.trends import larger_batch
+from ..place_names import by_user_function, function_of, own_frame
 from ..scoring import cause
 from ..statistics import Share, without_rows
 from ..step_time import issued_of

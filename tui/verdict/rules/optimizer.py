@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..between_phases import clipped_part
-from ..code_places import (
-    by_user_function,
-    clips,
-    embeds,
-    function_of,
-    main_places,
-    place_evidence,
-    steps_one_by_one,
-)
+from ..code_places import clips, embeds, main_places, steps_one_by_one
 from ..cpu_wait import asleep
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
@@ -21,6 +13,7 @@ from ..format import ms, percent, size
 from ..gpu_clock import on_device
 from ..loader import loader_floor, loader_floor_sampled
 from ..pauses import epoch_parts
+from ..place_names import by_user_function, function_of, place_evidence
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from ...steps import Step
-from ..code_places import place_name, worker_places
+from ..code_places import worker_places
 from ..findings import Evidence, EvidenceSource, Finding
 from ..format import ms, percent
+from ..place_names import place_name
 from ..scoring import state
 from ..stack_samples import WorkersAt
 from ..step_time import pace_of

@@ -6,10 +6,7 @@ from ..code_places import (
     SHAPE_CALL,
     SYNC_CALL,
     asks_for_shape,
-    call_at,
-    line_of,
     main_places,
-    place_evidence,
     share_seen,
     waits_for_gpu,
 )
@@ -19,6 +16,7 @@ from ..format import percent
 from ..gpu_clock import counted_by, on_device
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
+from ..place_names import call_at, line_of, place_evidence
 from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share

@@ -1,93 +1,14 @@
-"""Thresholds of causes on the host, of loaders, notes, and of runs without a probe."""
+"""Thresholds of causes on the host, of loaders, notes, and of stalls."""
 
 from typing import Final
 
 # Causes on the host.
 
-FOR_LINES: Final = (
-    r"^\s*(async )?for\b.*\bin\b.*\b"
-    r"(\w*(loader|batches|dataset|tqdm|pbar|tepoch|progress)\w*|bar)\b"
-)
-"""Text of a loop over a loader, or over a bar around one."""
-SYNC_FRAMES: Final = frozenset(
-    {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
-)
-"""Where the training thread waits for the GPU: time there is not the host's (diagnosis, 5th
-finding)."""
-SYNC_LOOPS: Final = frozenset(
-    (
-        ("transformers/trainer.py", "_run_epoch"),
-        ("transformers/trainer.py", "_inner_training_loop"),
-    )
-)
-"""Functions of libraries' loops, with their file, that wait in a line of their own: the Trainer
-looks at each step's loss for NaN (`logging_nan_inf_filter`), in C, which leaves no frame. All else
-that they do has frames below them."""
-COLLECTIVE_FILES: Final = frozenset(
-    {
-        "torch/distributed/distributed_c10d.py",
-        "torch/distributed/_functional_collectives.py",
-    }
-)
-"""PyTorch's files whose calls wait for other ranks: `all_reduce`, `barrier`, `wait_tensor`."""
-READ_FRAMES: Final = frozenset(
-    {
-        *("read", "readinto", "readline", "readlines", "read_bytes", "read_text", "pread", "_read"),
-        *("recv", "recv_into", "recv_bytes", "download", "get_object", "urlopen", "request"),
-        *("open", "read_file", "fetch", "getresponse", "readall"),
-    }
-)
-"""Functions that wait for bytes, by name."""
-READ_LINES: Final = (
-    r"\b(recv|recv_into|recv_bytes|recvfrom|read|readinto|readline|readlines|pread|open)\(",
-    r"\b(read_bytes|read_text|imread|urlopen|getresponse|get|request|download|get_object)\(",
-    r"\b(execute|fetchone|fetchall|fetchmany|query|sleep)\(",
-)
-"""Text of a line that calls such a function in C, which leaves no frame. It counts only for a
-worker that hardly uses its core: a line alone proves nothing."""
 COMPUTE_PHASES: Final = ("forward", "backward", "model", "loss", "optim", "train", "infer")
 DATA_PHASES: Final = ("data", "load", "fetch", "batch")
 """What is in the name of a user's phase that is no Python between the steps."""
-SYNC_LINES: Final = (
-    r"\.(item|tolist|cpu|numpy|nonzero|any|all|unique|masked_select)\(",
-    r"\b(float|int|bool|print)\(",
-    r"\bsynchronize\(",
-    r"\bisnan\(|\bisfinite\(|\bisinf\(",
-    r"\[[^\]]*\bmask\b[^\]]*\]",
-)
-"""Text of a line on which the training thread may wait for the GPU. A line alone proves
-nothing: many samples on it do."""
 WAITS_ALIKE: Final = 0.5
 """Two lines wait about as long where the shorter wait has this part of the longer one."""
-COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
-"""Text of a line on which a batch goes to the GPU."""
-COPY_FRAMES: Final = frozenset(
-    {
-        *("to_device", "send_to_device", "move_to_device", "batch_to_device", "prefetch_to_device"),
-        *("move_data_to_device", "transfer_batch_to_device", "recursive_to", "_prepare_input"),
-    }
-)
-"""Functions of frameworks and of people's own that do it, with all that they call."""
-ATTENTION_LINES: Final = (r"\bsoftmax\(",)
-"""Text of a line that computes attention step by step. A classifier's last layer has it
-too, once: it counts only where samples meet it."""
-PRODUCT_FRAMES: Final = frozenset(
-    {
-        *("linear", "matmul", "bmm", "addmm", "baddbmm", "einsum", "_conv_forward", "bilinear"),
-        *("multi_head_attention_forward", "scaled_dot_product_attention", "chain_matmul"),
-    }
-)
-PRODUCT_FILES: Final = frozenset({"linear.py", "conv.py", "rnn.py", "transformer.py"})
-PRODUCT_LINES: Final = (
-    r"(?<!sparse\.)\b(matmul|(b|add|baddb)?mm|einsum|linear|conv\dd|scaled_dot_product_attention)\(",
-    r"[\w\])] @ [\w(]",
-)
-"""Functions, PyTorch's files of modules, and text of lines that issue matrix products: a
-convolution is one too."""
-SHAPE_LINES: Final = (r"\b(nonzero|masked_select|unique|argwhere)\(", r"\[[^\]]*\bmask\b[^\]]*\]")
-"""Text of a line whose result has a shape that only the GPU knows: the host must wait for it."""
-EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
-"""Text of a line on which the allocator gives its cache back."""
 LINK_REACHED: Final = 0.87
 """Part of what a PCIe link carries that copies from pinned memory reach: 54.8 of 63.0 GB/s (fifth
 generation, 16 lanes, an H200); headers and credits take the rest."""
@@ -240,22 +161,19 @@ IDLE_CORES: Final = 0.5
 
 # Loaders and their workers.
 
-LEAST_STACKS: Final = 15
-"""Fewer samples name a frame by chance: 15 give ±13 points at 50 %. A chunk of py-spy's has 19, and
-shares of samples carry their interval: with 20 the first two seconds of them were not used, in
-which three of six loops without a loader had a wrong verdict (H200)."""
 WORKER_HEADROOM: Final = 1.2
 """W* = ceil(1.2 S / P_other)."""
 WORKER_CPU_BOUND: Final = 85.0
 WORKER_CPU_WAITS: Final = 50.0
 """Percent of a core a worker uses: above, it computes; below, it waits."""
+WORKER_CPU_KNOWN_S: Final = 2.0
+"""How long workers must have lived for their use of a core to be known: it is read every half a
+second, from what they used before. Workers of 0.6 s computed and read as 10 % of a core."""
 READ_SHARE: Final = 0.30
 """Part of the busy moments in a read or in state D from which waiting is called storage."""
 HANDED_OVER: Final = 0.10
 """Part of the training thread's samples in which a worker hands over a batch that is made, from
 which a forecast without the wait is a bound."""
-HAND_OVER_FRAMES: Final = ("rebuild_storage", "rebuild_tensor", "_rebuild")
-"""How the functions begin in which PyTorch opens a batch's shared memory."""
 READ_BYTES_S: Final = 1024 * 1024
 """Without stacks, workers that are idle and read this much are taken to wait for it."""
 MACHINE_FULL: Final = 90.0
@@ -294,19 +212,12 @@ BURST_BUSY: Final = 0.90
 BURST_MASS: Final = 0.80
 BURST_STEPS: Final = 0.15
 """A burst: 80 % of the wait in at most 15 % of the steps."""
-
-
-# Moments at which the GPU was idle, or busy: which samples show what it waits for.
-
-IDLE_BELOW: Final = 5.0
-"""Percent of a reading in which anything ran: below, the GPU was idle all through it. Of 283 such
-readings in two recorded runs 279 were 0."""
-BUSY_FROM: Final = 75.0
-"""From here on a moment of the reading is three times as likely a busy one. In between nothing is
-known of a moment: steps shorter than a reading leave it at 25 to 70."""
-MOMENT_NS: Final = 8_000_000
-"""How well a moment is known: a GPM reading covers the 85 to 100 ms before it came, and py-spy
-writes a sample down up to 5 ms after it was taken. So much on both sides must be alike."""
+SHORT_EPOCH_NS: Final = 8_000_000_000
+"""Two workers took 0.15 s to start and end on an H200 (Lightning, a small dataset): 2 % of such an
+epoch. Of one of 0.2 s, eight workers made 0.40x."""
+STARTS_HOLD: Final = 0.5
+"""Of the waits for batches the part that starts must hold in such epochs: the queue is empty after
+each (dcgan with 16 batches: 86 ms for a start, 110 ms for all batches after it)."""
 
 
 # Settings worth a note.
@@ -343,15 +254,6 @@ STALL_RANKS_S: Final = 6.0
 stays where it is: within 10 s of a stall it is to be named. A mark of any rank sets it back…"""
 STALL_DEAD_S: Final = 3.0
 """…and where a rank has ended while the others are in the middle of a step."""
-SHORT_EPOCH_NS: Final = 8_000_000_000
-"""Two workers took 0.15 s to start and end on an H200 (Lightning, a small dataset): 2 % of such an
-epoch. Of one of 0.2 s, eight workers made 0.40x."""
-STARTS_HOLD: Final = 0.5
-"""Of the waits for batches the part that starts must hold in such epochs: the queue is empty after
-each (dcgan with 16 batches: 86 ms for a start, 110 ms for all batches after it)."""
-WORKER_CPU_KNOWN_S: Final = 2.0
-"""How long workers must have lived for their use of a core to be known: it is read every half a
-second, from what they used before. Workers of 0.6 s computed and read as 10 % of a core."""
 STALL_STARTUP_S: Final = 60.0
 """Workers that import a heavy dataset take tens of seconds to start."""
 STALL_NAMED_S: Final = 60.0
@@ -362,39 +264,3 @@ STALL_COMPILE_S: Final = 1800.0
 """max-autotune of a large model takes a quarter of an hour and more."""
 STALL_LONGEST: Final = 3.0
 """Times the longest that this run has taken for the same thing before."""
-
-
-SAMPLED_LEAST: Final = 38
-"""Samples before there is a verdict: two chunks of py-spy, 4 s of a run. A half is then known to
-13 points."""
-SAMPLED_ENTER_LOW: Final = 0.10
-"""A cause enters when even the lower bound of its share is above the tenth that makes it one. With
-the 5 % that are enough for steps, two of eight healthy runs that wait for data 5 % of the time were
-called bound at some moment of 80 s; with this one of a hundred, by an optimizer that holds 9 %
-(simulated)."""
-SAMPLED_SWAP_RENEWED: Final = 0.5
-"""Part of the window's samples that must be new before another cause takes the headline. The
-window is the last minute: were all of it to be new, what the first 4 s showed would stand for a
-minute. Two equal causes took no turns in 960 s with it, three with 0.25 (simulated)."""
-SAMPLED_MOST_CONFIDENT: Final = 0.89
-"""Samples show where the thread was, not what the GPU lost by it, and a name in the table may mean
-something else in this program. Of one half of the recordings without a probe (names by hash) 15 of
-16 were right where there was a verdict: by the rule of succession 0.89."""
-SAMPLED_SERIAL: Final = 0.5
-"""Part of the wait in which the training thread makes the batch itself, from which on it has
-no workers."""
-SAMPLED_RESTARTS: Final = 2
-SAMPLED_YOUNG_S: Final = 20.0
-"""Workers that came and went, times those that there are, and the most that one of these has been
-there for: then they are started anew for every epoch, and epochs are short."""
-STILL_S: Final = 20.0
-"""The stack has not moved and nothing runs, neither here nor in the workers nor on the GPU: twice
-what is enough where a probe sees each mark."""
-STILL_BESIDE_GPU_S: Final = 120.0
-"""A GPU that is busy all the while may have a long kernel; or it waits in a collective."""
-STILL_THREAD: Final = 0.003
-STILL_CORES: Final = 0.02
-"""CPU below which a thread, and the rest of its process tree, do nothing: waking up every few
-seconds to look for a batch costs 0.0001, the least part of a step that goes on 0.01."""
-STILL_GPU: Final = 5.0
-"""Percent, likewise."""

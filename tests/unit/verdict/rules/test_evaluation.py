@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.messages import Loader
-from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.steps import EvaluationCycle
 from gpuwatch.tui.verdict.code_origin import is_users
 from gpuwatch.tui.verdict.engine import Engine

@@ -1,0 +1,130 @@
+"""From stacks to shares: how much of the samples of a role each place in the code holds."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from ..verdict.frameworks import framework_of, outermost
+from ..verdict.stack_samples import FrameShare, Stacks
+from .frames import (
+    ends_workers,
+    is_waiting,
+    named_in,
+    own_functions,
+    own_line,
+    takes_to_gpu,
+    waits_for_work,
+)
+from .loop_frames import (
+    LEARNS,
+    PhaseOf,
+    is_by_position,
+    net_at,
+    package_of_loop,
+    runs_net,
+    with_solvers,
+)
+from .observations import StackCount
+from .unplaced_samples import samples_of, unplaced_share
+
+MOST_PLACES: Final = 512
+"""Kept for each role, the largest first: small operations lie at a hundred lines, of which no dozen
+holds half, and a phase is the sum of its places."""
+
+
+def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> Stacks:
+    """Shares by role. A worker that waits for its next index is idle and names no place; imports
+    are no part of the training, which the first samples of a run are full of."""
+    kept = list(stacks)
+    main = [stack for stack in kept if stack.role == "main"]
+    workers = [stack for stack in kept if stack.role == "worker"]
+    busy = [stack for stack in workers if not waits_for_work(stack.frames)]
+    samples = samples_of(workers)
+    trains, library = main, ""
+    if phase_of is not None:
+        trains = [stack for stack in main if phase_of(stack) != "starting"]
+        phase_of = with_solvers(trains, phase_of)
+        library = package_of_loop((stack, phase_of(stack)) for stack in trains)
+    by_hand = not any(runs_net(stack.frames) for stack in trains)
+    return Stacks(
+        main_samples=samples_of(trains),
+        main=_shares(trains, phase_of, library, by_hand),
+        worker_samples=samples,
+        workers=_shares(busy),
+        worker_idle_share=1 - samples_of(busy) / samples if samples else None,
+        main_unplaced=unplaced_share(trains, phase_of, library, by_hand),
+        starting=samples_of(main) - samples_of(trains),
+        threads=_beside(kept, main),
+        main_waits=_waiting(trains),
+        framework=outermost(framework_of(stack.frames) for stack in trains),
+    )
+
+
+def _waiting(main: list[StackCount]) -> float:
+    whole = samples_of(main)
+    return samples_of([one for one in main if is_waiting(one.frames)]) / whole if whole else 0.0
+
+
+def _beside(stacks: list[StackCount], main: list[StackCount]) -> tuple[FrameShare, ...]:
+    """As in `Stacks.threads`."""
+    own, whole = {stack.pid for stack in main}, samples_of(main)
+    others = [stack for stack in stacks if stack.role == "other" and stack.pid in own]
+    part = samples_of(others) / whole if whole else 0.0
+    return tuple(
+        replace(place, share=place.share * part, samples=whole) for place in _shares(others)
+    )
+
+
+def _shares(
+    stacks: list[StackCount],
+    phase_of: PhaseOf | None = None,
+    library: str = "",
+    by_hand: bool = False,
+) -> tuple[FrameShare, ...]:
+    places: Counter[FrameShare] = Counter()
+    phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
+    learning = [one for one, phase in zip(stacks, phases, strict=True) if phase in LEARNS]
+    # A library's loop is only below those of the user's lines that lead to a backward or an update:
+    # beside them, as at Keras's `predict`, the user's line is named.
+    loop = {own_line(stack.frames) for stack in learning}
+    training = {
+        name
+        for stack, phase in zip(stacks, phases, strict=True)
+        if phase != "evaluation"
+        for name, _ in own_functions(stack.frames, library)
+    }
+    for stack, phase in zip(stacks, phases, strict=True):
+        in_net = net_at(stack.frames, by_hand) is not None
+        if phase == "other" and in_net:
+            phase = "forward"  # a module's own lines are; `self.weight[ids]` calls nothing by name
+        looping = library if own_line(stack.frames) in loop else ""
+        named, caller, has_line = named_in(stack.frames, looping)
+        evaluation = ""
+        if phase == "evaluation":
+            own = own_functions(stack.frames, library)
+            apart = (one for name, one in own if name not in training)
+            evaluation = next(apart, "")
+        place = FrameShare(
+            0.0,
+            named,
+            caller,
+            stack.line if has_line else "",
+            phase,
+            ends_workers=ends_workers(stack.frames),
+            in_net=in_net,
+            copies=takes_to_gpu(stack.frames),
+            evaluation=evaluation,
+            in_parts=stack.in_parts,
+            in_turns=stack.in_turns,
+            unpacked=stack.unpacked,
+            by_position=is_by_position(stack.frames),
+        )
+        places[place] += stack.count
+    total = sum(places.values())
+    if not total:
+        return ()  # no samples, no shares
+    return tuple(
+        replace(place, share=count / total, samples=total)
+        for place, count in places.most_common(MOST_PLACES)
+    )
