@@ -2,6 +2,7 @@
 show them to be."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -27,7 +28,8 @@ ENVIRONMENTS: Final = ("step", "reset", "step_async", "step_wait", "reset_async"
 """Methods of gym's environments, and of many at a time. An optimizer's are no evaluation."""
 PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
 GENERATES: Final = re.compile(r"_?generate(_(completions?|responses?|texts?|tokens?|batch))?")
-"""Functions that sample texts, a token at a time, by their names…"""
+"""Functions that sample texts, a token at a time, by their whole names (`generate_images`, and what
+a GAN draws, is an evaluation)…"""
 TOKENS: Final = re.compile(
     r"token|\beos\b|logits|multinomial|past_key|kv_?cache|\bcache\b|idx_(next|cond)|top_[kp]\b"
 )
@@ -42,9 +44,10 @@ to 0.07 of it in nanoGPT and PPO, 0.6 to 0.9 in nets that are the limit themselv
 
 
 def is_rollout(window: StepWindow) -> bool:
-    """What evaluates there acts in an environment."""
+    """What evaluates there acts in an environment, or generates texts to be trained on."""
     places = [place for place in main_places(window) if evaluates(place)]
-    return share_where(places, _acts) > ACTING * share_where(places, lambda _: True)
+    acting = share_where(places, _acts) > ACTING * share_where(places, lambda _: True)
+    return acting or bool(_generating(places))
 
 
 def is_generation(window: StepWindow) -> bool:
@@ -56,12 +59,17 @@ def is_generation(window: StepWindow) -> bool:
         return False
     if any(LIBRARY_GENERATES in place.frame for place in places):
         return True
-    named = [one for one in places if GENERATES.fullmatch(_function(one.evaluation))]
-    tokens = any(
+    return any(
         GENERATES.fullmatch(_function(own_frame(one) or "")) and TOKENS.search(one.line)
-        for one in named
+        for one in _generating(places)
     )
-    return tokens and share_held(named) > whole / 2
+
+
+def _generating(places: Sequence[FrameShare]) -> list[FrameShare]:
+    """Those within functions with such a name, where they hold most."""
+    named = [one for one in places if GENERATES.fullmatch(_function(one.evaluation))]
+    most = share_held(named) > share_where(places, lambda _: True) / 2
+    return named if most else []
 
 
 def _acts(place: FrameShare) -> bool:
