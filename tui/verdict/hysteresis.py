@@ -132,7 +132,10 @@ class Selection:
         if now is None or best.kind == now.kind:
             return best.kind
         if fresh and self._worth_then > max(worth(now), now.share_high or 0.0):
-            return best.kind  # what it was chosen for is gone
+            # What it was chosen for is gone. Of two that give back about as much the larger holds.
+            about_as_much = worth(best) - worth(now) < limits.SWAP_MARGIN
+            larger = (now.share or 0.0) > (best.share or 0.0)
+            return now.kind if about_as_much and larger else best.kind
         least = limits.SWAP_ANEW if fresh else limits.SWAP_PROBABILITY
         if worth(best) - worth(now) < limits.SWAP_MARGIN or beats(best, now) < least:
             return now.kind

@@ -10,6 +10,7 @@ from statistics import median
 import pytest
 
 from gpuwatch.tui.verdict.findings import Finding, Kind, Verdict
+from gpuwatch.tui.verdict.forecast.gain import Gain
 from gpuwatch.tui.verdict.hysteresis import Selection
 from gpuwatch.tui.verdict.scoring import cause
 from gpuwatch.tui.verdict.statistics import Share
@@ -75,6 +76,29 @@ def test_about_equal_causes_do_not_take_turns_where_all_is_judged_anew() -> None
     assert headline(0.27, 0.29) == "input"
     assert headline(0.60, 0.20) == "host"
     assert headline(0.30, 0.31) == "input", "what it was chosen for is gone (generated run 1169)"
+
+
+def test_of_two_that_give_back_about_as_much_the_larger_stays() -> None:
+    """DeepSpeech's copies, 24 % of an H200's time, lost to launches of 14 %, which a graph of the
+    net was to give back twice over."""
+    chosen = Selection(("h2d", "launch"), ENTER_LOW, SWAP_RENEWED)
+    spans = window(even(60, data_ms=20, forward_ms=80)).spans
+
+    def headline(copies: float, launches: float, gain: float) -> str:
+        found: dict[Kind, Finding | None] = {
+            "h2d": cause("h2d", None, Share(copies, copies - 0.07, copies + 0.03), "", (), ()),
+            "launch": cause(
+                "launch", None, Share(launches, 0.06, launches), "", (), (),
+                gain=Gain(1 / (1 - gain), "estimate"),
+            ),
+        }  # fmt: skip
+        top = chosen.update(found, spans, fresh=True)
+        assert top is not None
+        return top.kind
+
+    assert headline(0.32, 0.14, 0.14) == "h2d"
+    assert headline(0.24, 0.14, 0.26) == "h2d"
+    assert headline(0.24, 0.14, 0.40) == "launch"
 
 
 def test_which_of_two_equal_causes_is_first_is_not_sure() -> None:
