@@ -5,6 +5,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..verdict.thresholds.samples import ENVIRONMENT_METHODS
 from .inline_evaluation import feeds_training
 from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
 
@@ -56,12 +57,6 @@ def is_validation(place: Place) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
-ACTS: Final = frozenset(
-    ("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait", "call_wait")
-)
-"""Methods of environments, and of many at a time. A loop that calls an optimizer's trains."""
-
-
 def loop_around(way: Sequence[Place]) -> ast.AST | None:
     """The innermost loop on the way that does not train, in which an evaluation's batches are
     fetched, or an environment acts, though gradients are not off there."""
@@ -77,7 +72,11 @@ def loop_around(way: Sequence[Place]) -> ast.AST | None:
 def loop_of_actions(way: Sequence[Place]) -> ast.AST | None:
     """That in which an environment is called: its own lines may loop too, as over the pipes to many
     environments."""
-    acts = [at for at, place in enumerate(way) if getattr(place.scope, "name", "") in ACTS]
+    acts = [
+        at
+        for at, place in enumerate(way)
+        if isinstance(place.scope, Function) and place.scope.name in ENVIRONMENT_METHODS
+    ]
     return loop_around(way[acts[-1] + 1 :]) if acts else None
 
 

@@ -131,13 +131,13 @@ class Selection:
         now = next((finding for finding in holding if finding.kind == self._top), None)
         if now is None or best.kind == now.kind:
             return best.kind
+        about_as_much = worth(best) - worth(now) < limits.SWAP_MARGIN
         if fresh and self._worth_then > max(worth(now), now.share_high or 0.0):
             # What it was chosen for is gone. Of two that give back about as much the larger holds.
-            about_as_much = worth(best) - worth(now) < limits.SWAP_MARGIN
             larger = (now.share or 0.0) > (best.share or 0.0)
             return now.kind if about_as_much and larger else best.kind
         least = limits.SWAP_ANEW if fresh else limits.SWAP_PROBABILITY
-        if worth(best) - worth(now) < limits.SWAP_MARGIN or beats(best, now) < least:
+        if about_as_much or beats(best, now) < least:
             return now.kind
         if fresh:
             return best.kind

@@ -21,6 +21,18 @@ def function_of(frame: str) -> str:
     return (match["function"] if match else frame).rpartition(".")[2].strip()
 
 
+def called_function(frame: str) -> str:
+    """ "Envs.step_wait.<locals>.<listcomp> (a2c.py:302)" -> "step_wait": the function called there,
+    for a frame within it."""
+    return function_of(_whole_name(frame))
+
+
+def _whole_name(frame: str) -> str:
+    """ "Envs.step_wait", without what lies within."""
+    match = _FRAME.match(frame)
+    return (match["function"] if match else frame).partition(".<locals>")[0]
+
+
 def file_of(frame: str) -> str:
     """ "load (PIL/ImageFile.py:300)" -> "ImageFile.py"; "" where there is none."""
     return path_of(frame).rpartition("/")[2]
@@ -79,7 +91,7 @@ def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
     for place in places:
         frame = place.caller or place.frame
         match = _FRAME.match(frame)
-        function = (match["function"] if match else frame).partition(".<locals>")[0]
+        function = _whole_name(frame)
         alone = match["line"] or "" if match and function == "<module>" else ""
         key = (function, match["file"] if match else "", alone)
         sums[key] = sums.get(key, 0.0) + place.share

@@ -17,16 +17,14 @@ from .code_places import (
 )
 from .gpu_clock import on_device
 from .pauses import Pauses, outliers
-from .place_names import function_of, own_frame
+from .place_names import called_function, function_of, own_frame, path_of
 from .stack_samples import FrameShare
 from .statistics import Share
 from .thresholds.causes import SAME_PAUSES
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
+from .thresholds.samples import ENVIRONMENT_METHODS, ENVIRONMENT_PACKAGES
 from .window import StepWindow
 
-ENVIRONMENTS: Final = ("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait")
-"""Methods of gym's environments, and of many at a time. An optimizer's are no evaluation."""
-PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
 GENERATES: Final = re.compile(r"_?generate(_(completions?|responses?|texts?|tokens?|batch))?")
 """Functions that sample texts, a token at a time, by their whole names (`generate_images`, and what
 a GAN draws, is an evaluation)…"""
@@ -60,14 +58,14 @@ def is_generation(window: StepWindow) -> bool:
     if any(LIBRARY_GENERATES in place.frame for place in places):
         return True
     return any(
-        GENERATES.fullmatch(_function(own_frame(one) or "")) and TOKENS.search(one.line)
+        GENERATES.fullmatch(called_function(own_frame(one) or "")) and TOKENS.search(one.line)
         for one in _generating(places)
     )
 
 
 def _generating(places: Sequence[FrameShare]) -> list[FrameShare]:
     """Those within functions with such a name, where they hold most."""
-    named = [one for one in places if GENERATES.fullmatch(_function(one.evaluation))]
+    named = [one for one in places if GENERATES.fullmatch(called_function(one.evaluation))]
     most = share_held(named) > share_where(places, lambda _: True) / 2
     return named if most else []
 
@@ -81,14 +79,9 @@ def _acts(place: FrameShare) -> bool:
 
 
 def _in_environment(place: FrameShare) -> bool:
-    if _function(place.caller or place.frame) in ENVIRONMENTS:
+    if called_function(place.caller or place.frame) in ENVIRONMENT_METHODS:
         return True
-    return place.frame.partition(" (")[2].startswith(PACKAGES)
-
-
-def _function(frame: str) -> str:
-    """Around its comprehensions and its own functions too."""
-    return frame.partition(" (")[0].partition(".<locals>")[0].rpartition(".")[2]
+    return path_of(place.frame).startswith(ENVIRONMENT_PACKAGES)
 
 
 @lru_cache(maxsize=4)

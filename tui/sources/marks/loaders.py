@@ -37,6 +37,7 @@ class DescribedLoaders:
             self._loaders.pop(oldest)
             self._sizes.pop(oldest, None)
         if before is not None:
+            same = (before.dataset, before.batch_size) == (described.dataset, described.batch_size)
             described = replace(
                 described,
                 iterations=max(described.iterations, before.iterations + 1),
@@ -45,10 +46,9 @@ class DescribedLoaders:
                 batch_tensors=before.batch_tensors,
                 batch_device=before.batch_device,
                 pinned=before.pinned,
+                varies=before.varies if same else None,
             )
-            if (before.dataset, before.batch_size) == (described.dataset, described.batch_size):
-                described = replace(described, varies=before.varies)
-            else:
+            if not same:
                 self._sizes.pop(key, None)
         self._loaders[key] = described
         if len(self._key_of) >= 64:

@@ -122,11 +122,11 @@ def _by_samples(window: StepWindow) -> Finding | None:
     share = of_samples(share_where(places, lambda _: True), window.stacks.main_samples)
     if share.low < CONTRIBUTOR:
         return None
-    acting = is_rollout(window)
+    what = _unmarked(window)
+    acting = what != "evaluation"
     paused = evaluating_pauses(window)
     if paused is not None:
         share = paused.share
-    what = _unmarked(window, acting)
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
     seldom_at, cheaper = _ADVICE[what]
     where = by_user_function(replace(one, caller=one.evaluation or one.caller) for one in places)
@@ -153,9 +153,9 @@ def _by_samples(window: StepWindow) -> Finding | None:
     return found if window.gpu_present and paused is None else with_interval(found)
 
 
-def _unmarked(window: StepWindow, acting: bool) -> _Unmarked:
+def _unmarked(window: StepWindow) -> _Unmarked:
     """On a GPU that has time left a generation waits for its launches."""
-    if not acting:
+    if not is_rollout(window):
         return "evaluation"
     idles = window.gpu_present and idle_of(window) >= 1 - GPU_BUSY
     return "generation" if idles and is_generation(window) else "rollout"

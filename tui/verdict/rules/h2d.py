@@ -26,16 +26,17 @@ def h2d(window: StepWindow) -> Finding | None:
     if moved is None:
         return None
     share = without_rows(moved.share)
+    places = main_places(window)
+    filled, with_them = filled_then_copied(places)
     if moved.by_samples:
-        share = _by_samples(window, moved)
+        share = _by_samples(window, moved, filled)
     if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
         return None
-    places = main_places(window)
     copied = [place for place in places if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
-    filled = _filled_on_host(places)
-    if filled is not None:
-        advice = (f"make it on the GPU, with device=...: {filled}",)
+    where = _filled_on_host(copied, filled, with_them)
+    if where is not None:
+        advice = (f"make it on the GPU, with device=...: {where}",)
     lines = tuple(place_evidence(place, "main-thread") for place in copied)
     return cause(
         "h2d",
@@ -72,20 +73,19 @@ def _possible(moved: Copies) -> str:
     return f"{pinned} possible from pinned memory, {pageable} from pageable"
 
 
-def _by_samples(window: StepWindow, moved: Copies) -> Share:
+def _by_samples(window: StepWindow, moved: Copies, filled: Sequence[FrameShare]) -> Share:
     """What such lines take beyond what the GPU had queued is known no better than their samples."""
-    filled = frozenset(filled_then_copied(main_places(window))[0])
     seen = share_seen(window, lambda place: copies_to_gpu(place) or place in filled)
     return at_most(beyond(seen, max(0.0, seen.mean - moved.on_lines)), moved.share)
 
 
-def _filled_on_host(places: Sequence[FrameShare]) -> str | None:
+def _filled_on_host(
+    copied: Sequence[FrameShare], filled: Sequence[FrameShare], with_them: Sequence[FrameShare]
+) -> str | None:
     """ "`torch.zeros(n, m).to(device)` at train.py:81", where such tensors are most of what is
     copied."""
-    filled, moved = filled_then_copied(places)
-    copied = [place for place in places if copies_to_gpu(place)]
     at_once = [place for place in copied if FILLED_THEN_COPIED.search(place.line)]
-    of_them = share_held({*filled, *moved, *at_once})
+    of_them = share_held({*filled, *with_them, *at_once})
     if not of_them or of_them < LOOP_SHARE * share_held((*filled, *copied)):
         return None
     return call_at(filled[0], FILLED) if filled else call_at(at_once[0], FILLED_THEN_COPIED)

@@ -17,6 +17,14 @@ FOR_LINES: Final = (
     r"(\w*(loader|batches|dataset|tqdm|pbar|tepoch|progress)\w*|bar)\b"
 )
 """Text of a loop over a loader, or over a bar around one."""
+ENVIRONMENT_METHODS: Final = (
+    *("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait"),
+)
+"""Methods of gym's environments, and of many at a time. A loop that calls an optimizer's trains."""
+ENVIRONMENT_PACKAGES: Final = (
+    *("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/"),
+)
+"""Libraries of environments that a policy acts in."""
 SYNC_FRAMES: Final = frozenset(
     {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
 )
