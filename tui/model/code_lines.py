@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .line_names import names_of_tensors, of_tensors
+from .tensor_names import Lines, works_on_tensors
 
 SLEEP_LINES: Final = r"\bsleep\("
 BACKWARD_LINES: Final = r"\.backward\("
@@ -70,11 +70,11 @@ def computes(lines: Sequence[str], number: int) -> bool:
     function = [_code(one) for one in lines[first:end]]
     if any(map(OF_NUMPY.search, function)):
         return False
-    computing = {at for at, one in enumerate(function) if _COMPUTES.search(one)}
-    waiting = {at for at in computing if _ELSEWHERE.search(function[at])}
-    arithmetic = {at for at, one in enumerate(function) if _is_arithmetic(one)} - computing
-    tensors = names_of_tensors(function, computing, waiting, arithmetic, number - 1 - first)
-    return of_tensors(line, tensors)
+    computing = frozenset(at for at, one in enumerate(function) if _COMPUTES.search(one))
+    waiting = frozenset(at for at in computing if _ELSEWHERE.search(function[at]))
+    arithmetic = frozenset(at for at, one in enumerate(function) if _is_arithmetic(one))
+    shown = Lines(computing, waiting, arithmetic - computing)
+    return works_on_tensors(function, shown, number - 1 - first)
 
 
 def _is_arithmetic(line: str) -> bool:
@@ -90,18 +90,23 @@ def _code(line: str) -> str:
 def _function(lines: Sequence[str], at: int) -> tuple[int, int]:
     """Where the innermost function around a line begins, and the line after it, by how far they are
     indented; no line where it lies in no function."""
-    depth, first = _depth(lines[at]), at
-    while not (
-        lines[first].lstrip().startswith(("def ", "async def ")) and _depth(lines[first]) < depth
-    ):
-        if first == 0:
-            return at, at
-        first -= 1
+    depth = _depth(lines[at])
+    for first in range(at, -1, -1):
+        line = lines[first]
+        if line.lstrip().startswith(("def ", "async def ")) and _depth(line) < depth:
+            end = _end(lines, first)
+            if at < end:
+                return first, end
+            depth = _depth(line) + 1  # a neighbour, which has ended
+    return at, at
+
+
+def _end(lines: Sequence[str], first: int) -> int:
     depth = _depth(lines[first])
     for end, line in enumerate(lines[first + 1 :], first + 1):
         if line.strip() and _depth(line) <= depth and not line.lstrip().startswith((")", "#")):
-            return first, end
-    return first, len(lines)
+            return end
+    return len(lines)
 
 
 def _depth(line: str) -> int:

@@ -145,6 +145,30 @@ def schedule(tasks, device):
         if task.cost * 2 + task.age > task.best - 1:  # HERE
             task.best = 0
 """
+BEHIND_ANOTHER = """
+import torch
+
+def main(steps):
+    alphas = torch.linspace(0., 1., steps)
+
+    def sample(a):
+        return a.sqrt()
+
+    for t in range(steps):
+        a = alphas[t][:, None]  # HERE
+        sample(a)
+"""
+LAYERS = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        self.query = nn.Linear(
+            config.width, config.heads * self.head_dim, bias=True
+        )
+        self.scaling = self.head_dim**-0.5  # HERE
+"""
 WALKS = """
 import torch
 
@@ -163,7 +187,7 @@ def found(source: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "source", [RENDERS, EMBEDS, SOLVES, OF_TENSORS, CONVERTED, WALKS, PROPOSES]
+    "source", [RENDERS, EMBEDS, SOLVES, OF_TENSORS, CONVERTED, WALKS, PROPOSES, BEHIND_ANOTHER]
 )
 def test_arithmetic_on_tensors_computes(source: str) -> None:
     """yenchenlin's NeRF on an H200: "19 % of each step is Python that launches nothing"."""
@@ -178,7 +202,7 @@ def test_arithmetic_on_tensors_computes(source: str) -> None:
             ADVANTAGES.format(*("  # HERE" if at == here else "" for at in range(3)))
             for here in range(3)
         ),
-        *(RETURNS, STORES, A_KEYWORD),
+        *(RETURNS, STORES, A_KEYWORD, LAYERS),
     ],
 )
 def test_pythons_numbers_arrays_waits_and_what_is_not_known_do_not(source: str) -> None:
@@ -192,18 +216,28 @@ def test_a_docstring_imports_nothing() -> None:
     assert imports_torch(["import torch, os"])
 
 
-@pytest.mark.parametrize(
-    "part", ["[", "[1, 2, 3], ", "x_", ", ", "a = ", "a[0], ", " ", "for a in "]
-)
+@pytest.mark.parametrize("part", ["[1, 2, 3], ", "x_ + ", "a[0], ", " ", "-", "a(b)(c), "])
 def test_long_lines_are_data_and_take_no_time(part: str) -> None:
     """One of 20,000 brackets took 9 s."""
     for length in (900, 100_000):
-        long = f"    x = y * {part * (length // len(part))} torch.relu(y)"
+        long = f"    x = y, {part * (length // len(part))} torch.relu(y)"
         lines = ["import torch", "def f(y):", "    z = torch.zeros(1)", long, "    w = z - 1"]
         began = process_time()
         assert computes(lines, 5)
         assert computes(lines, 4) == (length < 1_000)
         assert process_time() - began < 1.0
+
+
+@pytest.mark.parametrize("part", ["[", "for a in ", "a = "])
+def test_a_function_that_cannot_be_parsed_is_not_known(part: str) -> None:
+    lines = ["import torch", "def f(y):", "    z = torch.zeros(1)", f"    {part}", "    w = z - 1"]
+    assert not computes(lines, 5)
+
+
+def test_an_expression_of_thousands_of_terms_is_not_known() -> None:
+    terms = ["    w = z - 1", *(["    + 1 \\"] * 9_000), "    + 1"]
+    lines = ["import torch", "def f(y):", "    z = torch.zeros(1)", f"{terms[0]} \\", *terms[1:]]
+    assert not computes(lines, 4)
 
 
 def test_a_line_that_is_not_there_does_not() -> None:
