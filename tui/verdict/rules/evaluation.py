@@ -101,7 +101,7 @@ _ADVICE: Final[dict[_Unmarked, tuple[str, str]]] = {
         "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
     ),
     "rollout": (
-        "act for many environments in one batch, under torch.inference_mode()",
+        "act for more environments in one batch, under torch.inference_mode()",
         "collect on other processes while this one trains",
     ),
     # GPT-2 on an H200, 64 tokens for each of 8 prompts: 3.2x by graphs over a static cache.

@@ -69,7 +69,7 @@ def test_rollouts_are_called_rollouts(function: str) -> None:
 def test_a_net_that_generates_texts_waits_for_its_launches(
     busy: float, function: str, line: str, world: float, headline: str
 ) -> None:
-    """GRPO, 64 tokens at a time: "act for many environments in one batch", and graphs gave 3.2x."""
+    """GRPO, 64 tokens at a time: "act for more environments in one batch", and graphs gave 3.2x."""
     token = FrameShare(0.75, "Attention.forward (gpt.py:9)", None, phase="evaluation", in_net=True)
     own = FrameShare(0.05, f"{function} (grpo.py:241)", None, line, phase="evaluation")
     places = [replace(one, evaluation=f"{function} (grpo.py:235)") for one in (token, own)]
@@ -95,7 +95,7 @@ def test_a_net_that_generates_texts_waits_for_its_launches(
 
 def test_what_a_library_calls_collecting_is_no_rollout() -> None:
     """PyTorch Geometric's convolutions collect what they send: a test after each epoch was
-    "rollouts take 46 %: act for many environments in one batch"."""
+    "rollouts take 46 %: act for more environments in one batch"."""
     generated = "torch_geometric.nn.conv.gcn_conv_GCNConv_propagate_zl4aqega.py"
     assert not is_users(f"{generated}:96")
     assert is_users("clip.py:9")
