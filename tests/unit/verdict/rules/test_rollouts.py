@@ -69,7 +69,7 @@ def test_rollouts_are_called_rollouts(function: str) -> None:
 def test_a_net_that_generates_texts_waits_for_its_launches(
     busy: float, function: str, line: str, world: float, headline: str
 ) -> None:
-    """GRPO, 64 tokens at a time: "act for more environments in one batch", and graphs gave 3.2x."""
+    """GRPO, 64 tokens at a time: "act for many environments in one batch", and graphs gave 3.2x."""
     token = FrameShare(0.75, "Attention.forward (gpt.py:9)", None, phase="evaluation", in_net=True)
     own = FrameShare(0.05, f"{function} (grpo.py:241)", None, line, phase="evaluation")
     places = [replace(one, evaluation=f"{function} (grpo.py:235)") for one in (token, own)]
