@@ -51,6 +51,8 @@ class FrameShare:
     """…or computes tensors of them and calls no net."""
     unpacked: bool = False
     """Below a net, and the user's source on the way packs no texts."""
+    makes: bool = False
+    """It makes a tensor of Python's numbers, which takes longer than the copy in the same line."""
     by_position: bool = False
     """In a layer whose time goes with the positions of a text: recurrent, attention, Conv1d."""
 

@@ -158,10 +158,15 @@ def _allocator(window: StepWindow, record: StepReplay) -> Removal:
 
 def _evaluation(window: StepWindow, record: StepReplay) -> Removal:
     """Marked ones; else what samples show, between the phases first. What is more than the host
-    works there it waits for the GPU, and for the kernels of the evaluation."""
+    works there it waits for the GPU, and for the kernels of the evaluation. Those of a net that is
+    asked within what counts as forward are the forward's on the GPU's clock too, but for the time
+    in which its first result waits for the training."""
     seen_ns = evaluated_within(window) * record.step_ns - record.host_ns(("evaluation",))
     if seen_ns <= 0:
         return _without("evaluation")
+    asked_ns = seen_ns - record.host_ns(("other",)) - _lag_ns(window)
+    forward_ns = record.host_ns(("forward",))
+    asked = max(0.0, 1.0 - max(0.0, asked_ns) / forward_ns) if forward_ns else 1.0
     left: dict[str, float] = {}
     for name in ("other", "forward"):
         held_ns = record.host_ns((name,))
@@ -169,8 +174,18 @@ def _evaluation(window: StepWindow, record: StepReplay) -> Removal:
         seen_ns = max(0.0, seen_ns - held_ns)
     waited_ns = record.device_ns(("wait",))
     kernels = max(0.0, 1.0 - seen_ns / waited_ns) if waited_ns else 1.0
-    elsewhere = Removal(host=left, device={"other": left["other"], "wait": kernels})
+    elsewhere = Removal(
+        host=left, device={"other": left["other"], "forward": asked, "wait": kernels}
+    )
     return _without("evaluation").joined(elsewhere)
+
+
+def _lag_ns(window: StepWindow) -> float:
+    """How far the GPU is behind the host as a step ends: a whole step where that is not known."""
+    device = on_device(window)
+    if device is None:
+        return 0.0
+    return device.step_ns if device.lag_ns is None else device.lag_ns
 
 
 def _without_waits(share: float, record: StepReplay) -> Removal:

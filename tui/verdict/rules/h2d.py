@@ -8,6 +8,7 @@ from ..forecast.gain import gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies
 from ..host_tensors import FILLED, FILLED_THEN_COPIED, filled_then_copied
+from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..place_names import call_at, place_evidence
 from ..scoring import cause
@@ -30,6 +31,10 @@ def h2d(window: StepWindow) -> Finding | None:
     filled, with_them = filled_then_copied(places)
     if moved.by_samples:
         share = _by_samples(window, moved, filled)
+    ledger = idle_ledger(window)
+    if ledger is not None:
+        # Idle time that is the wait for data is no copy's.
+        share = at_most(share, ledger.shares["copies"])
     if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
         return None
     copied = [place for place in places if copies_to_gpu(place)]

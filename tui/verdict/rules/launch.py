@@ -167,7 +167,8 @@ def _sizes_vary(window: StepWindow) -> bool:
 def _loops(window: StepWindow) -> list[str]:
     """A function of the user's own that is no module's forward and holds most of the launches."""
     places = within(main_places(window), BETWEEN)
-    own = [one for one in places if is_users(one) and own_frame(one) and not copies_to_gpu(one)]
+    own = [one for one in places if is_users(one) and own_frame(one)]
+    own = [one for one in own if not (one.makes or copies_to_gpu(one))]
     own = [one for one in own if not one.in_net or own_frame(one) == one.frame]
     mine = by_user_function(own)
     whole = share_held(places)
