@@ -52,7 +52,7 @@ _ROWS: Final[tuple[tuple[Framework, tuple[tuple[str, str], ...]], ...]] = (
                 'group_by_length=True, in transformers 5 train_sampling_strategy="group_by_length"',
             ),
             (_GRAPHS, 'torch_compile=True, torch_compile_mode="reduce-overhead"'),
-            (r"torch\.compile\(model(, dynamic=True)?\)", "torch_compile=True"),
+            (r"torch\.compile\(model\)", "torch_compile=True"),
             (r"^evaluate every ([\d,]+) steps", r'eval_strategy="steps", eval_steps=\1'),
             (r"^save every ([\d,]+) steps", r'save_strategy="steps", save_steps=\1'),
             (r"\bAdamW\(\.\.\., fused=True\)", 'optim="adamw_torch_fused"'),

@@ -19,6 +19,7 @@ from gpuwatch.tui.verdict.thresholds.gpu import (
     SM_FULL,
     TF32_RATIO,
 )
+from tests.unit.verdict.advice_runs import device_memory
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, run
 
@@ -89,8 +90,9 @@ def test_a_host_that_waits_for_a_full_queue_is_no_limit() -> None:
 
 
 def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:
+    room = device_memory(peak=0.05, kept=0.01)
     reported = activity(97, sm=40, tensor=10, fp32=2, dram=9)
-    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported, **room))
     assert found is not None
     assert found.sub == "underfilled"
     assert found.speedup_is == "bound"
@@ -100,7 +102,24 @@ def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:
     assert found.forecast.kind == "at-least"
     assert found.forecast.speedup == pytest.approx(1 / (1 - 0.97 + 0.4), rel=0.05)
     reported = activity(99, sm=30, tensor=2, fp32=3, dram=39)
-    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported, **room))
     assert found is not None
     assert found.forecast is not None
     assert found.forecast.speedup == found.speedup, "its memory is full before they are"
+
+
+@pytest.mark.parametrize(
+    ("memory", "most"),
+    [(device_memory(0.51, 0.1), 2.0), (device_memory(0.95, 0.8), None), ({}, None)],
+    ids=["room for twice", "full", "not known"],
+)
+def test_a_larger_batch_gives_no_more_than_there_is_room_for(
+    memory: dict[str, Any], most: float | None
+) -> None:
+    """ "batch_size 32 → 64 (92 GiB of 100 GiB then)": at least 4.8x, it said."""
+    reported = activity(99, sm=20, tensor=3, fp32=3, dram=9)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported, **memory))
+    assert found is not None
+    assert found.sub == "underfilled"
+    assert (found.speedup_is, found.forecast) == ("bound", None)
+    assert most is None or found.speedup == most

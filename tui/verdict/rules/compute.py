@@ -21,7 +21,7 @@ from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, uses_tensor_cores
-from ..memory.trends import larger_batch, to_eights
+from ..memory.trends import batch_room, larger_batch, to_eights
 from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
 from ..statistics import without_rows
@@ -94,6 +94,19 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
             fused = "F.scaled_dot_product_attention does it in one kernel, without the scores"
             return (f"{call_at(attention, ATTENTION_CALL)}: {fused}", *found.advice)
     return found.advice
+
+
+def _with_room(found: Finding, window: StepWindow) -> Finding:
+    """A batch `n` times as large gives `n` times the samples a second at the most. Where the memory
+    has no room for one, or that is not known, nothing is sure to come of it."""
+    if found.sub != "underfilled" or found.forecast is None:
+        return found
+    room = batch_room(window)
+    fits = 1 if room is None else room.times_larger
+    if found.forecast.speedup < fits:
+        return found
+    most = found.speedup or 1.0
+    return replace(found, forecast=None, speedup=most if fits < 2 else min(most, float(fits)))
 
 
 @lru_cache(maxsize=4)
@@ -239,13 +252,8 @@ def _as_cause(window: StepWindow, judge: Callable[[Work], Finding | None]) -> Fi
         return None
     share = without_rows(found.share or 0.0)
     evidence = (*found.evidence, *_lag(on_device(window)))[:MOST_EVIDENCE]
-    return replace(
-        found,
-        share_low=share.low,
-        share_high=share.high,
-        evidence=evidence,
-        advice=for_this_run(found, window),
-    )
+    known = replace(found, share_low=share.low, share_high=share.high, evidence=evidence)
+    return _with_room(replace(known, advice=for_this_run(found, window)), window)
 
 
 def compute(window: StepWindow) -> Finding | None:
@@ -270,7 +278,8 @@ def compute(window: StepWindow) -> Finding | None:
                 if found.sub in ABOUT_ITS_OWN_KERNELS and may_wait(window):
                     return with_collectives(window, work)
                 evidence = (*found.evidence, *_lag(device))[:MOST_EVIDENCE]
-                return replace(found, evidence=evidence, advice=for_this_run(found, window))
+                advice = for_this_run(found, window)
+                return _with_room(replace(found, evidence=evidence, advice=advice), window)
     evidence = (*_lag(device), *_busy(window.activity))
     least = percent(ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):

@@ -44,9 +44,11 @@ GRAPH: Final = (
     'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the '
     "step"
 )
+# One compilation for all sizes, dynamic=True, launches kernel after kernel: 0.81x, 1.15x, 1.3x of
+# an LSTM, a BERT and a GCN whose steps took 3 to 15 times as long as their kernels on an H100.
 GRAPHS_OF_SIZES: Final = (
-    "fewer, larger kernels: torch.compile(model, dynamic=True), as batches differ in size; CUDA "
-    "graphs need batches padded to a few sizes, a graph for each"
+    "fewer, larger kernels: pad batches, which differ in size, to a few sizes; then "
+    'torch.compile(model, mode="reduce-overhead") makes a CUDA graph for each of them'
 )
 
 
