@@ -58,7 +58,8 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
     rows: tuple[str, ...] = ()
     places = main_places(window)
-    if any(map(embeds, places)) and not any(map(clips, places)):
+    is_sparse = settings is not None and settings.optimizer == "SparseAdam"
+    if any(map(embeds, places)) and not (is_sparse or any(map(clips, places))):
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     first = (together,) if together else _one_by_one(window)
     if (used := _by_rows(window)) is not None:

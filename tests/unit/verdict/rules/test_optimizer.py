@@ -104,6 +104,8 @@ def test_one_large_tensor_wants_fewer_rows_though_its_optimizer_is_fused() -> No
     many = for_this_optimizer(optimizing(optimizer="Adam", fused=True))
     assert "SparseAdam" in one[0]
     assert "accumulate" in many[0]
+    sparse = replace(optimizing(optimizer="SparseAdam", **table), stacks=EMBEDDING)
+    assert not any("sparse=True" in advice for advice in for_this_optimizer(sparse)), "it is"
 
 
 EMBEDDING = Stacks(
