@@ -1,6 +1,7 @@
 """The host waits for the GPU, and then the GPU waits for the host."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ..code_places import (
     SHAPE_CALL,
@@ -23,6 +24,12 @@ from ..statistics import Share
 from ..thresholds.causes import TARGET_BUDGET, WAITS_ALIKE
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
+
+ON_GPU: Final = (
+    "work with it on the GPU, for the whole batch at once: torch.where, gather, or "
+    "torch.repeat_interleave with its output_size"
+)
+"""What a net's forward can do instead of asking for a number."""
 
 
 def sync(window: StepWindow) -> Finding | None:
@@ -92,6 +99,9 @@ def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
     if asks_for_shape(place):
         keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"
         return (f"{call_at(place, SHAPE_CALL)}: {keep}", seldom)
+    if place.in_net:
+        # FastSpeech's lengths, a thousand a step, which its next line needs: 2.0x on an H200.
+        return (f"{_named(waiting)}: {ON_GPU}", f"where nothing depends on it: {seldom}")
     later = 'or read it a step later: .to("cpu", non_blocking=True), checked with an event'
     return (f"{_named(waiting)}: {seldom}", later)
 

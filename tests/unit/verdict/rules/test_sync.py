@@ -60,6 +60,20 @@ def test_two_lines_that_wait_alike_are_both_named_in_the_code_s_order() -> None:
     assert advice(0.08, 0.40) == "`norm.item()` at train.py:41"
 
 
+def test_a_number_that_the_net_needs_is_not_read_more_rarely() -> None:
+    """FastSpeech's length regulator: "read it every 12 steps", and its next line repeats a row so
+    often."""
+    line = "expand_size = predicted[i].item()"
+    waits = FrameShare(0.4, "expand (train.py:575)", None, line, in_net=True)
+    rest = FrameShare(0.6, "forward (model.py:12)", None, "x = self.layer(x)", in_net=True)
+    places = Stacks(200, (waits, rest), 0, (), None)
+    found = sync(gpu_window(STEPS, ON_GPU, stacks=places, activity=activity(70)))
+    assert found is not None
+    first, second = found.advice
+    assert first.startswith("`predicted[i].item()` at train.py:575: work with it on the GPU")
+    assert second.startswith("where nothing depends on it: ")
+
+
 def test_item_in_a_busy_run_costs_nothing() -> None:
     steps = even(60, data_ms=0.1, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=127)
     on_gpu = {"data_ms": 0.1, "forward_ms": 46, "backward_ms": 82, "optimizer_ms": 5, "lag_ms": 120}
