@@ -42,7 +42,7 @@ def annotate_for(demo: Demo, verdict: Verdict) -> Verdict:
 
 def starting(demo: Demo, verdict: Verdict) -> Verdict:
     """The verdict; before the first step it says what is being started: that takes seconds."""
-    if verdict.finding.headline != NO_STEP:
+    if not verdict.finding.headline.startswith(NO_STEP):
         return verdict
     headline = f"starting a training run: {demo.title} …"
     return replace(verdict, finding=replace(verdict.finding, headline=headline))

@@ -12,10 +12,11 @@ from ..scoring import state
 from ..step_time import pace_of
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
 from ..thresholds.hysteresis import DUE_NS, LEAST_STEPS
-from ..window import StepWindow
+from ..window import OpenStep, StepWindow
 from ..window_selection import enough_of, long_enough
 
 NO_STEP: Final = "no step seen yet"
+LONG_FIRST_S: Final = 5.0
 
 
 def warming_up(window: StepWindow) -> Finding | None:
@@ -24,11 +25,18 @@ def warming_up(window: StepWindow) -> Finding | None:
     if not window.warmup_left and (have >= LEAST_STEPS or long_enough(window.steps)):
         return None
     if not window.steps_seen:
-        return state("warming-up", None, "info", NO_STEP)
+        return state("warming-up", None, "info", NO_STEP + _first_step(window.open_step))
     if not have or have >= enough_of(window.steps):
         # The first steps are left out, or nothing was trained yet: how far off the verdict is.
         return state("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
     return state("warming-up", None, "info", f"warming up ({have}/{enough_of(window.steps)})")
+
+
+def _first_step(now: OpenStep | None) -> str:
+    """What takes long before there is one: cuDNN chose its kernels for 20 s in an SSD's first."""
+    if now is None or now.phase == "starting" or (now.step_lasted_s or 0.0) < LONG_FIRST_S:
+        return ""
+    return f": the first has lasted {now.step_lasted_s:.0f} s, now in {now.phase}"
 
 
 def gpu_clock_due(window: StepWindow) -> Finding | None:

@@ -22,6 +22,15 @@ def test_warming_up_counts() -> None:
     assert verdict(window(even(12, **WORK))).finding.headline == "warming up (7/10)"
 
 
+def test_a_long_first_step_is_reported_with_its_phase() -> None:
+    """SSD300 on an H200: "no step seen yet" for 20 s, in the forward and the backward of one."""
+    now = open_step("backward", 10.4, step_age_s=15.9, step_lasted_s=15.9)
+    found = verdict(window([], open_step=now)).finding
+    assert found.headline == "no step seen yet: the first has lasted 16 s, now in backward"
+    early = open_step("backward", 0.4, step_age_s=1.0, step_lasted_s=1.0)
+    assert verdict(window([], open_step=early)).finding.headline == "no step seen yet"
+
+
 HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
 """50 ms of waiting in every 132, and the GPU never ran dry: so measured on an H200."""
 
