@@ -9,6 +9,7 @@ from ...steps import GpuStep
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     BETWEEN,
+    SYNC_CALL,
     copies_to_gpu,
     is_users,
     main_places,
@@ -28,7 +29,7 @@ from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, keeps_up, starved
 from ..loader import loader_floor
 from ..memory.trends import larger_batch
-from ..place_names import by_user_function, function_of, own_frame
+from ..place_names import by_user_function, call_at, function_of, own_frame
 from ..scoring import cause
 from ..statistics import Share, without_rows
 from ..step_time import issued_of
@@ -123,7 +124,7 @@ def launch(window: StepWindow) -> Finding | None:
         ),
     ]
     advice = [
-        GRAPHS_OF_SIZES if _sizes_vary(window) else GRAPH,
+        (GRAPHS_OF_SIZES if _sizes_vary(window) else GRAPH) + _without_waits(window),
         larger_batch(window, "as many launches, with more work in each"),
     ]
     advice[1:1] = fewer_threads(window)
@@ -159,6 +160,14 @@ def launch(window: StepWindow) -> Finding | None:
         gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
+
+
+def _without_waits(window: StepWindow) -> str:
+    """What stands in the way of a graph: the net asks for numbers."""
+    waits = [one for one in main_places(window) if one.in_net and waits_for_gpu(one)]
+    if share_held(waits) < CONTRIBUTOR:
+        return ""
+    return f"; no graph holds {call_at(waits[0], SYNC_CALL)}, so that goes first"
 
 
 def _sizes_vary(window: StepWindow) -> bool:

@@ -51,6 +51,21 @@ def test_batches_that_differ_in_size_are_for_a_graph_of_each() -> None:
         assert "dynamic=True" not in found.advice[0]
 
 
+def test_a_net_that_asks_for_numbers_is_no_graph_before_it_stops() -> None:
+    """FastSpeech's length regulator reads a length for every sound."""
+    line = "expand_size = predicted[i].item()"
+    asks = FrameShare(0.2, "expand (train.py:575)", None, line, "synchronisation", in_net=True)
+    net = FrameShare(0.8, "conv1d (torch/nn/functional.py:9)", None, "", "forward", in_net=True)
+    for held, places in ((True, (asks, net)), (False, (net,))):
+        seen = gpu_window(
+            LAUNCHING, LAUNCHING_ON_GPU, activity=activity(17.0, sm=2.0),
+            stacks=Stacks(200, places, 0, (), None),
+        )  # fmt: skip
+        found = launch(seen)
+        assert found is not None
+        assert ("no graph holds `predicted[i].item()`" in found.advice[0]) is held
+
+
 def test_a_graph_leaves_what_an_optimizer_does_between_its_closures() -> None:
     """L-BFGS on an H200, a step from closure to closure: 4.3x was said, 2.4x measured."""
     steps = even(60, forward_ms=9.2, backward_ms=6.5, optimizer_steps=0)
