@@ -1,32 +1,58 @@
 """Tensors without data in them that are made on the host, and copied to the GPU then."""
 
+import ast
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from .code_places import calls, copies_to_gpu, waits_for_gpu
-from .place_names import file_of, own_frame
+from .place_names import users_function
 from .stack_samples import FrameShare
 
-_MADE: Final = r"torch\.(zeros|ones|full|empty|eye|arange|linspace|rand|randn|randint|randperm)\("
-FILLED_THEN_COPIED: Final = re.compile(_MADE + r".*\)\.(to|cuda)\(")
-"""In one line: 123 MB a step in a public seq2seq."""
-FILLED: Final = re.compile(
-    _MADE + r"|torch\.(Bool|Byte|Char|Short|Int|Long|Half|Float|Double|BFloat16)Tensor"
-    r"\((?=[^()]*\.(size\(|shape))"
+_MAKERS: Final = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("zeros", "ones", "full", "empty", "eye", "arange", "linspace"),
+        *("rand", "randn", "randint", "randperm"),
+    )
+)
+_OF_A_TYPE: Final = re.compile(
+    r"torch\.(Bool|Byte|Char|Short|Int|Long|Half|Float|Double|BFloat16)Tensor"
 )
 """`torch.BoolTensor(x.size())` is on the host whatever the default device; one of values is a
 batch."""
-_NAMED: Final = re.compile(r"(?P<name>[A-Za-z_]\w*) = (?P<call>torch\..*)")
-_ELSEWHERE: Final = re.compile(r"\bdevice\b|\*\*|\bout=")
-"""In such a call: it may be made on the GPU, or in a tensor that is there."""
+_ELSEWHERE: Final = ("device", "out", None)
+"""Named arguments, `**` among them, by which such a call may make it on the GPU."""
+_CHANGES: Final = frozenset(
+    ("fill_", "zero_", "bool", "byte", "long", "int", "half", "float", "double", "requires_grad_")
+)
+"""Methods that bring no data into it."""
+_MOVES: Final = ("to", "cuda")
+FILLED: Final = re.compile(r"torch\.\w+\(")
+"""The call in a line that makes such a tensor, and nothing else."""
+
+
+def copied_at_once(place: FrameShare) -> bool:
+    """Its line makes such a tensor and copies it as it is: 123 MB of zeros a step in a public
+    seq2seq. One that is given data first (`scatter_`) is no less a copy on the GPU."""
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _MOVES
+        and not _is_type(call)
+        and _is_made(call.func.value)
+        for statement in _parsed(place.line)
+        for call in ast.walk(statement)
+    )
 
 
 def filled_then_copied(
     places: Sequence[FrameShare],
 ) -> tuple[tuple[FrameShare, ...], tuple[FrameShare, ...]]:
-    """Lines that make such a tensor under a name which another line of the same function copies to
-    the GPU, and the lines that copy it (DeepSpeech's masks: 7 % and 15 % of an H200's time)."""
+    """Lines of a net that make such a tensor under a name which another line of the same function
+    copies to the GPU, and the lines that copy it (DeepSpeech's masks: 7 % and 15 % of an H200's
+    time). Beside a net a batch is padded so, and filled with the host's data."""
     copied = [one for one in places if copies_to_gpu(one)]
     filled: list[FrameShare] = []
     moved: list[FrameShare] = []
@@ -34,28 +60,82 @@ def filled_then_copied(
         name = _name_filled(one)
         if not name:
             continue
-        moves = re.compile(rf"\b{name}\.(to|cuda)\(")
-        along = [
-            copy for copy in copied if _function(copy) == _function(one) and moves.search(copy.line)
-        ]
+        function = [here for here in places if users_function(here) == users_function(one)]
+        if any(_writes(here.line, name) for here in function):
+            continue
+        along = [here for here in function if here in copied and _copies(here.line, name)]
         if along:
             filled.append(one)
-            moved += [copy for copy in along if copy not in moved]
+            moved += [here for here in along if here not in moved]
     return tuple(filled), tuple(moved)
 
 
 def _name_filled(place: FrameShare) -> str:
     """ "mask" of `mask = torch.zeros(n, m)`, all on one line; "" of anything else."""
-    if place.phase == "data" or copies_to_gpu(place) or waits_for_gpu(place):
+    if place.phase == "data" or not place.in_net or copies_to_gpu(place) or waits_for_gpu(place):
         return ""
-    named = _NAMED.match(place.line)
-    if named is None or not FILLED.match(named["call"]) or not calls(place, FILLED):
-        return ""
-    whole = named["call"].count("(") == named["call"].count(")")
-    return named["name"] if whole and not _ELSEWHERE.search(named["call"]) else ""
+    match _parsed(place.line):
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if _is_made(value):
+            return name if calls(place, FILLED) else ""
+    return ""
 
 
-def _function(place: FrameShare) -> tuple[str, str]:
-    """The user's, with its class, and its file."""
-    frame = own_frame(place) or ""
-    return frame.partition(" (")[0], file_of(frame)
+def _is_made(node: ast.expr) -> bool:
+    """It is such a call, on the host, and what changes no more than its type or one number."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _CHANGES
+    ):
+        node = node.func.value
+    if not isinstance(node, ast.Call) or any(one.arg in _ELSEWHERE for one in node.keywords):
+        return False
+    made = ast.unparse(node.func)
+    if made in _MAKERS:
+        return True
+    sized = any(
+        isinstance(one, ast.Attribute) and one.attr in ("size", "shape")
+        for argument in node.args
+        for one in ast.walk(argument)
+    )
+    return sized and _OF_A_TYPE.fullmatch(made) is not None
+
+
+def _is_type(call: ast.Call) -> bool:
+    """`.to(torch.long)`, `.to(x.dtype)`, `.to(dtype=...)`."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    if len(given) != 1 or any(one.arg == "device" for one in call.keywords):
+        return False
+    named = ast.unparse(given[0])
+    return bool(call.keywords) or named.startswith("torch.") or named.endswith(".dtype")
+
+
+def _copies(line: str, name: str) -> bool:
+    return any(
+        isinstance(one, ast.Attribute)
+        and one.attr in _MOVES
+        and isinstance(one.value, ast.Name)
+        and one.value.id == name
+        for statement in _parsed(line)
+        for one in ast.walk(statement)
+    )
+
+
+def _writes(line: str, name: str) -> bool:
+    """`padded[i] = row`."""
+    return any(
+        isinstance(one, ast.Subscript)
+        and isinstance(one.ctx, ast.Store)
+        and ast.unparse(one.value) == name
+        for statement in _parsed(line)
+        for one in ast.walk(statement)
+    )
+
+
+@lru_cache(maxsize=256)
+def _parsed(line: str) -> list[ast.stmt]:
+    """Of a line that is a statement by itself; nothing of one that begins or continues another."""
+    try:
+        return ast.parse(line.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []

@@ -50,6 +50,12 @@ def own_frame(place: FrameShare) -> str | None:
     return place.frame if code_origin.is_users(path_of(place.frame)) else None
 
 
+def users_function(place: FrameShare) -> tuple[str, str]:
+    """The user's innermost function, with its class, and its file."""
+    frame = own_frame(place) or ""
+    return frame.partition(" (")[0], file_of(frame)
+
+
 def place_name(place: FrameShare) -> str:
     """The place, and the user's own line above it."""
     if place.caller and place.caller != place.frame:

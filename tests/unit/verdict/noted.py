@@ -1,5 +1,6 @@
 """Windows of trainings whose settings are worth a note, or are not."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.tui.messages import Loader, Settings
@@ -58,6 +59,12 @@ def lines(*places: tuple[float, str, str], samples: int = 200) -> Stacks:
         workers=(),
         worker_idle_share=None,
     )
+
+
+def in_net(*places: tuple[float, str, str]) -> Stacks:
+    """The same below a call of a module."""
+    seen = lines(*places)
+    return replace(seen, main=tuple(replace(one, in_net=True) for one in seen.main))
 
 
 FP32 = {"matmul_precision": "highest", "autocast": ""}

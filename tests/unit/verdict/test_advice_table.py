@@ -25,7 +25,7 @@ from tests.unit.verdict.advice_runs import (
     syncing,
     waiting,
 )
-from tests.unit.verdict.noted import FP32, epochs, lines, settings
+from tests.unit.verdict.noted import FP32, epochs, in_net, lines, settings
 from tests.unit.verdict.noted import on_gpu as noted
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, stacks, window
 from tests.unit.verdict.windows import worker_use as workers
@@ -109,8 +109,9 @@ ROWS: list[tuple[Any, ...]] = [
      "torch.utils.checkpoint", "gradient accumulation"),
     ("C14 no room for a larger batch", launching(**device_memory(0.95)),
      "activation checkpointing (torch.utils.checkpoint) would make room"),
-    ("C13 attention by hand", limited(tensor=20, dram=75, stacks=lines(
-        (0.2, "forward (train.py:61)", "att = F.softmax(att, dim=-1)"))),
+    ("C13 attention by hand", limited(tensor=20, dram=75, stacks=in_net(
+        (0.2, "forward (train.py:61)", "att = F.softmax(att, dim=-1)"),
+        (0.1, "forward (train.py:63)", "y = att @ v"))),
      "`F.softmax(att, dim=-1)` at train.py:61: F.scaled_dot_product_attention"),
     ("C18 D14 the point in the roofline", limited(tensor=31, dram=52),
      "tensor cores 31%", "memory 52%"),

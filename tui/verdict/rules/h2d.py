@@ -7,7 +7,7 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies
-from ..host_tensors import FILLED, FILLED_THEN_COPIED, filled_then_copied
+from ..host_tensors import FILLED, copied_at_once, filled_then_copied
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..place_names import call_at, place_evidence
@@ -89,11 +89,11 @@ def _filled_on_host(
 ) -> str | None:
     """ "`torch.zeros(n, m).to(device)` at train.py:81", where such tensors are most of what is
     copied."""
-    at_once = [place for place in copied if FILLED_THEN_COPIED.search(place.line)]
+    at_once = [place for place in copied if copied_at_once(place)]
     of_them = share_held({*filled, *with_them, *at_once})
     if not of_them or of_them < LOOP_SHARE * share_held((*filled, *copied)):
         return None
-    return call_at(filled[0], FILLED) if filled else call_at(at_once[0], FILLED_THEN_COPIED)
+    return call_at(filled[0], FILLED) if filled else call_at(at_once[0], COPY_CALL)
 
 
 def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:

@@ -1,12 +1,14 @@
-"""Attention that cuDNN plans anew for each new shape."""
+"""Attention that cuDNN plans anew for each new shape, and what only looks like attention."""
 
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from tests.unit.verdict.advice_runs import limited
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_step
 from tests.unit.verdict.windows import run, window
@@ -83,3 +85,28 @@ def test_once_all_lengths_are_planned_it_is_over() -> None:
     """Sentence Transformers on an H200: steps of 130 to 240 ms in the first ten seconds, of 35 ms
     from then on, and samples of before."""
     assert "cudnn" not in found(until=30).advice[0]
+
+
+@pytest.mark.parametrize(
+    ("frame", "line", "within"),
+    [
+        ("dice_loss (train.py:88)", "probs = F.softmax(logits, dim=1)", False),
+        ("kd_loss (train.py:88)", "F.kl_div(F.log_softmax(s, 1), F.softmax(t, 1))", False),
+        ("Router.forward (moe.py:9)", "weights = torch.softmax(self.gate(x), dim=-1)", True),
+        ("train (train.py:88)", "accuracy.update(torch.softmax(out, dim=1), y)", False),
+    ],
+    ids=["a loss", "distillation", "a router", "a metric"],
+)
+def test_a_softmax_elsewhere_is_no_attention(frame: str, line: str, within: bool) -> None:
+    """A U-Net in bf16 with a Dice loss, limited by the memory: "F.scaled_dot_product_attention does
+    it in one kernel", by one sample of 200."""
+    norm = FrameShare(
+        0.995, "BatchNorm2d.forward (torch/nn/modules/batchnorm.py:9)", "UNet.forward (u.py:9)",
+        "return self.bn(x)", "forward", in_net=True,
+    )  # fmt: skip
+    places = (norm, FrameShare(0.005, frame, None, line, "forward", in_net=within))
+    stacks = Stacks(200, places, 0, (), None)
+    found = compute(limited(sm=95, tensor=5, fp32=4, dram=80, stacks=stacks))
+    assert found is not None
+    assert found.kind == "memory-bandwidth"
+    assert "scaled_dot_product_attention" not in found.advice[0]

@@ -264,3 +264,60 @@ def test_idle_time_that_waits_for_data_is_no_copys() -> None:
         activity=activity(91, pcie_rx_mb_s=30.0),
     )  # fmt: skip
     assert h2d(seen) is None
+
+
+NET = FrameShare(0.66, "forward (model.py:12)", None, "x = self.layer(x)", "forward", in_net=True)
+
+
+def advised(*places: FrameShare) -> str:
+    """First, of a run that copies."""
+    seen = gpu_window(
+        STEPS, ON_GPU, loaders=batches(pinned=False), activity=activity(61, pcie_rx_mb_s=700.0),
+        stacks=Stacks(200, (*places, NET), 0, (), None),
+    )  # fmt: skip
+    found = h2d(seen)
+    return "" if found is None else found.advice[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "padded = torch.zeros(len(seqs), longest, dtype=torch.long)",
+        "padded = torch.full((len(seqs), longest), PAD)",
+        "padded = torch.empty(len(images), 3, height, width)",
+    ],
+)
+@pytest.mark.parametrize("in_net", [True, False])
+def test_a_batch_that_is_filled_row_by_row_is_data(line: str, in_net: bool) -> None:
+    """ "make it on the GPU": each row would be a copy of its own then."""
+    text = "padded[i, : len(s)] = torch.as_tensor(s)"
+    made = FrameShare(0.02, "pad (train.py:30)", None, line, "forward", in_net=in_net)
+    rows = FrameShare(0.18, "pad (train.py:32)", None, text, "forward", in_net=in_net)
+    text = "padded = padded.to(device)"
+    copied = FrameShare(0.14, "pad (train.py:33)", None, text, "forward", in_net=in_net)
+    assert not advised(made, rows, copied).startswith("make it on the GPU")
+    assert advised(made, copied).startswith("make it on the GPU") == in_net
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "noise = torch.randn(x.shape, device=x.device).to(x.dtype)",
+        "mask = torch.ones(n, n, device=device).to(torch.bool)",
+        "y = torch.zeros(n, 10).scatter_(1, labels.view(-1, 1), 1).to(device)",
+        "table = torch.zeros(n, 10).to(dtype=torch.half)",
+    ],
+    ids=["on the GPU", "a mask there", "a one-hot of labels", "another type"],
+)
+def test_what_is_there_already_or_has_data_is_not_to_be_made_on_the_gpu(line: str) -> None:
+    made = FrameShare(0.15, "loss (train.py:30)", None, line, "forward")
+    assert not advised(made).startswith("make it on the GPU")
+
+
+def test_an_attribute_of_another_object_is_another_tensor() -> None:
+    made = FrameShare(
+        0.02, "step (train.py:30)", None, "x = torch.zeros(n, m)", "forward", in_net=True
+    )
+    there = "x_in = batch.x.to(device)"
+    copied = FrameShare(0.15, "step (train.py:33)", None, there, "forward", in_net=True)
+    assert not advised(made, copied).startswith("make it on the GPU")
