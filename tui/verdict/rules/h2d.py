@@ -6,9 +6,9 @@ from ..code_places import COPY_CALL, copies_to_gpu, main_places, share_held, sha
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
-from ..gpu_clock import Copies, copies
+from ..gpu_clock import Copies, copies, idle_of
 from ..host_tensors import FILLED, copied_at_once, filled_then_copied
-from ..idle_ledger import idle_ledger
+from ..idle_ledger import exposed_wait
 from ..loader import loader_floor
 from ..place_names import call_at, place_evidence
 from ..scoring import cause
@@ -31,10 +31,8 @@ def h2d(window: StepWindow) -> Finding | None:
     filled, with_them = filled_then_copied(places)
     if moved.by_samples:
         share = _by_samples(window, moved, filled)
-    ledger = idle_ledger(window)
-    if ledger is not None:
-        # Idle time that is the wait for data is no copy's.
-        share = at_most(share, ledger.shares["copies"])
+    # Idle time that is the wait for data is no copy's.
+    share = at_most(share, max(0.0, idle_of(window) - exposed_wait(window)))
     if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
         return None
     copied = [place for place in places if copies_to_gpu(place)]
