@@ -175,7 +175,7 @@ class SourceStructure:
             path, number = place_of(frame)
             if not number or not is_users(path) or (tree := self._tree(path)) is None:
                 break
-            found.append(Place(frame, number, scope_of(tree, number)))
+            found.append(Place(frame, number, scope_of(tree, number), tree))
         return found
 
     def _tree(self, path: str) -> ast.Module | None:
