@@ -11,6 +11,7 @@ from .source_places import Function, Place, holds, learns, name_of
 from .value_flow import Reached, reached
 
 KEPT_FILES: Final = 8
+"""As many as their trees are kept."""
 
 
 def learned_from(way: Sequence[Place], loop: ast.AST | None = None) -> Reached | None:

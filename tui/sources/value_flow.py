@@ -76,8 +76,8 @@ def _through(
     comes of it."""
     for one in statements:
         if isinstance(one, FOR):
-            into = stored(one.target)
-            known ^= known & into if not read(one.iter) & known else into - known
+            change = known.update if read(one.iter) & known else known.difference_update
+            change(stored(one.target))
         inside = () if isinstance(one, DEFINITIONS) else tuple(_blocks(one))
         if inside:
             branches = [set(known) for _ in inside]

@@ -17,10 +17,6 @@ READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
-ROLLOUT: Final = re.compile(
-    r"rollout|collect|trajector|episode|self_?play|(select|choose|get)_action"
-)
-"""In the name of a function that acts in an environment."""
 FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")

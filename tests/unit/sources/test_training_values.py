@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.sources.test_source_structure import structure
+from gpuwatch.tui.sources.source_code import SourceLines
+from gpuwatch.tui.sources.source_structure import SourceStructure
+from tests.unit.sources.test_source_structure import NET, structure
 
 TEACHERS = """
 @torch.no_grad()
@@ -188,3 +190,123 @@ for step in range(5000):
 def test_what_no_step_reads_stays_an_evaluation(tmp_path: Path, text: str, function: str) -> None:
     """Its loss decides about the rate and the end, which nothing is learned from."""
     assert structure(tmp_path, text, "<module>", function).evaluates
+
+
+ENVIRONMENT = """
+class World:
+    def reset(self):
+        return self.start()
+
+    def step(self, action):
+        for wall in self.walls:
+            self.hit(wall)  # 3
+        return self.state, 0.0
+
+def evaluate(world, net):
+    while True:
+        world.step(net.best())  # 2
+
+evaluate(World(), net)  # 1
+"""
+ACTS = """
+class World:
+    def step(self, action):
+        return self.move(action)  # 4
+
+def act(net, seen):
+    with torch.no_grad():
+        return Categorical(logits=net(seen)).sample()  # 3
+
+def rollout(seen):
+    for step in range(128):
+        action = act(net, seen)  # 2
+        kept[step] = seen
+        {asks}
+        seen = torch.tensor(state)
+    return seen
+
+for update in range(99):
+    seen = rollout(seen)  # 1
+    learn_from(kept)
+"""
+MANY = "state = np.stack([env.step(int(a)) for env, a in zip(envs, action.cpu())])"
+ONE = "state, reward, done, _ = env.step(action.item())"
+DENOISES = "state = scheduler.step(action, step, seen).prev_sample"
+OTHER = "state = draw(); counter.step(action)"
+
+
+def test_a_class_that_steps_and_can_be_reset_is_an_environment(tmp_path: Path) -> None:
+    stack = ("<module>", "evaluate", "World.step")
+    assert structure(tmp_path, ENVIRONMENT, *stack, net=False).acts is True
+    net = ENVIRONMENT.replace("class World:", "class World(nn.Module):")
+    assert structure(tmp_path, net, *stack, net=False).acts is False
+    only = ENVIRONMENT.replace("def reset(self):", "def start(self):")
+    assert structure(tmp_path, only, *stack, net=False).acts is False
+
+
+@pytest.mark.parametrize(
+    ("asks", "acts"),
+    [(MANY, True), (ONE, True), (DENOISES, False), (OTHER, False)],
+    ids=["many", "one", "a scheduler of noise", "a counter"],
+)
+def test_a_loop_that_feeds_a_nets_actions_to_a_step_acts(
+    tmp_path: Path, asks: str, acts: bool
+) -> None:
+    """Any method `step` was an environment's: a NoiseScheduler's, a meter's."""
+    text = ACTS.format(asks=asks)
+    where = ("<module>", "rollout", "act")
+    assert structure(tmp_path, text, *where).acts is acts
+
+
+def test_a_net_of_ones_own_that_steps_is_no_environment(tmp_path: Path) -> None:
+    text = ACTS.format(asks="state, more = decoder.step(action)")
+    where = ("<module>", "rollout", "act")
+    assert structure(tmp_path, text, *where).acts is True
+    text = text.replace("class World:", "class Decoder(nn.Module):")
+    assert structure(tmp_path, text, *where).acts is False
+
+
+def test_what_an_environment_does_acts_once_its_net_was_seen(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ACTS.format(asks=MANY))
+    source = SourceStructure(SourceLines([tmp_path]))
+    outer = "<module> (train.py:19)"
+    world = (outer, "rollout (train.py:14)", "World.step (train.py:4)")
+    net = (outer, "rollout (train.py:12)", "act (train.py:8)", NET)
+    assert source.of(world).acts is False
+    assert source.of(net).acts is True
+    assert source.of(world).acts is True
+    assert source.of(("World.step (unknown.py:3)",)).acts is None
+
+
+GRPO = """
+@torch.no_grad()
+def generate(model, ids, n):
+    for _ in range(n):
+        logits = model(ids)[:, -1]  # 2
+        ids = torch.cat([ids, torch.multinomial(logits.softmax(-1), 1)], 1)  # 3
+    return ids
+
+for prompts in loader:
+    texts = generate(model, prompts, 40)  # 1
+    advantages = normed(rewards_of(texts))
+    for _ in range(2):
+        loss = -(log_probs(model, texts) * advantages).mean()
+        loss.backward()
+        optimizer.step()
+"""
+GRADED = GRPO.replace("@torch.no_grad()\n", "")
+
+
+@pytest.mark.parametrize(("text", "feeds"), [(LOOKS, False), (GRPO, True), (GRADED, False)])
+def test_texts_that_a_training_learns_from(tmp_path: Path, text: str, feeds: bool) -> None:
+    """GRPO's are generation; samples that are printed now and then were called rollouts too."""
+    assert structure(tmp_path, text, "<module>", "generate").feeds is feeds
+
+
+def test_lines_of_a_function_that_feeds_a_training_do_too(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(GRPO)
+    source = SourceStructure(SourceLines([tmp_path]))
+    calls, asks, draws = "<module> (train.py:10)", "generate (train.py:5)", "generate (train.py:6)"
+    assert not source.of((calls, draws)).feeds
+    assert source.of((calls, asks, NET)).feeds
+    assert source.of((calls, draws)).feeds
