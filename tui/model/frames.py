@@ -9,7 +9,7 @@ from typing import Final
 
 from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS
-from ..verdict.thresholds.samples import COPY_FRAMES
+from ..verdict.thresholds.samples import COPY_FRAMES, ENVIRONMENT_PACKAGES, ROLLOUTS
 
 WAY: Final = 5
 WAY_OF_USERS: Final = 3
@@ -150,10 +150,24 @@ def takes_to_gpu(frames: tuple[str, ...]) -> bool:
     return not is_made_here(frames) and any(map(is_copy, frames))
 
 
+def _function(frame: str) -> str:
+    return frame.partition(" (")[0].rpartition(".")[2]
+
+
 def is_copy(frame: str) -> bool:
     """Whether a frame is such a function."""
-    name = frame.partition(" (")[0].rpartition(".")[2]
+    name = _function(frame)
     return name in COPY_FRAMES or (name == "to" and not where_in(frame).startswith("torch/"))
+
+
+def acts(frames: tuple[str, ...]) -> bool:
+    """Whether a library's environment is at work in a stack, or what collects in one."""
+    folder, function = ROLLOUTS
+    return any(
+        where_in(one).startswith(ENVIRONMENT_PACKAGES)
+        or (where_in(one).startswith(folder) and _function(one) == function)
+        for one in frames
+    )
 
 
 def is_made_here(frames: tuple[str, ...]) -> bool:

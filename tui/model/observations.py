@@ -133,6 +133,8 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     in_turns: str = ""
     unpacked: bool = False
     computes: bool = False
+    acts: bool | None = None
+    feeds: bool = False
     """What its source says, as in `source_structure.Structure`."""
 
 

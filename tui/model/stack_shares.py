@@ -8,6 +8,7 @@ from typing import Final
 from ..verdict.frameworks import framework_of, outermost
 from ..verdict.stack_samples import FrameShare, Stacks
 from .frames import (
+    acts,
     ends_workers,
     is_waiting,
     named_in,
@@ -115,6 +116,8 @@ def _shares(
             in_net=in_net,
             copies=takes_to_gpu(stack.frames),
             evaluation=evaluation,
+            acts=(acts(stack.frames) or stack.acts) if phase == "evaluation" else None,
+            feeds=stack.feeds and phase == "evaluation",
             in_parts=stack.in_parts,
             in_turns=stack.in_turns,
             unpacked=stack.unpacked,

@@ -6,15 +6,14 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from .source_places import LOOPS, Comprehension, Place, holds, learns, name_of
+from .source_places import LOOPS, Place, holds, learns, name_of
+from .value_flow import TURNS, read, rebound, root, stored
 
 Says = Callable[[ast.AST], bool]
 LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 """What such a block decides about the training."""
 BUILTINS: Final = frozenset(dir(builtins))
 UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
-TURNS: Final = 2
-"""What the next turn makes of it may be read in the one after that."""
 
 
 def inline_evaluation(way: Sequence[Place], without_grad: Says) -> Sequence[ast.stmt]:
@@ -27,53 +26,6 @@ def inline_evaluation(way: Sequence[Place], without_grad: Says) -> Sequence[ast.
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return ()
     return ()
-
-
-def feeds_training(place: Place, loop: ast.AST) -> bool:
-    """What a loop without gradients makes is learned from in the turn around it, or in the next:
-    tokens that a policy samples, outputs of several teachers. Not said of a loop over epochs, whose
-    turn trains in a loop of its own, nor of a rollout, in which an environment steps."""
-    if any(isinstance(one, ast.Call) and name_of(one.func) == "step" for one in ast.walk(loop)):
-        return False
-    around = (one for one in place.around() if isinstance(one, LOOPS) and learns(one))
-    turn = next(around, None)
-    if not isinstance(turn, (ast.For, ast.AsyncFor, ast.While)):
-        return False
-    inner = (one for each in turn.body for one in ast.walk(each) if isinstance(one, LOOPS))
-    at = next((index for index, one in enumerate(turn.body) if holds(one, place.line)), None)
-    if at is None or any(map(learns, inner)):
-        return False
-    known = _gathered(turn.body[at] if isinstance(loop, Comprehension) else loop)
-    anew = set[str]() if isinstance(turn, ast.While) else _stored(turn.target)
-    for index, one in enumerate((*turn.body[at + 1 :], *turn.body[:at])):
-        if index == len(turn.body) - at - 1:
-            known -= anew
-        if not _read(one) & known:
-            known -= _rebound(one)
-        elif learns(one):
-            return True
-        else:
-            known |= _gathered(one)
-    return False
-
-
-def _gathered(node: ast.AST) -> set[str]:
-    """Names that it binds, writes into or appends to; what it logs to is none of them."""
-    found = _stored(node)
-    for one in ast.walk(node):
-        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
-            found.add(_root(one))
-        elif isinstance(one, ast.Call) and name_of(one.func) in ("append", "extend"):
-            found.add(_root(one.func))
-    return found - {"", "self"}
-
-
-def _stored(node: ast.AST) -> set[str]:
-    return {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    }
 
 
 def _in_loop(loop: ast.AST, line: int, without_grad: Says) -> Sequence[ast.stmt]:
@@ -128,8 +80,8 @@ def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made
     known = set(made)
     for one in order:
         for statement in _beside(one, inside):
-            if not _read(statement) & known:
-                known -= _rebound(statement)
+            if not read(statement) & known:
+                known -= rebound(statement)
             elif learns(statement) or _leaves(statement):
                 return True
             else:
@@ -153,14 +105,6 @@ def _leaves(statement: ast.stmt) -> bool:
     return any(isinstance(one, LEAVES) for one in ast.walk(statement))
 
 
-def _read(node: ast.AST) -> set[str]:
-    return {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
-
-
 def _made(statement: ast.stmt) -> set[str]:
     """Names that it binds, and what it may change: `kept.append(output)`, `state["best"] = …`."""
     found = set()
@@ -168,9 +112,9 @@ def _made(statement: ast.stmt) -> set[str]:
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             found.add(one.id)
         elif isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store):
-            found.add(_root(one))
+            found.add(root(one))
         elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            found.add(_root(one.value.func))
+            found.add(root(one.value.func))
     for one in ast.walk(statement):
         # `for group in optimizer.param_groups: group["lr"] = …` changes the optimizer.
         if isinstance(one, ast.For) and found & _stored_into(one):
@@ -180,26 +124,9 @@ def _made(statement: ast.stmt) -> set[str]:
 
 def _stored_into(loop: ast.For) -> set[str]:
     """Of its targets those whose items or attributes are bound in it."""
-    stored = (
-        _root(one)
+    changed = (
+        root(one)
         for one in ast.walk(loop)
         if isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store)
     )
-    return _stored(loop.target) & set(stored)
-
-
-def _rebound(statement: ast.stmt) -> set[str]:
-    """Names that have another value afterwards, whatever happens."""
-    if isinstance(statement, (ast.With, ast.AsyncWith)):
-        return set[str]().union(*map(_rebound, statement.body))
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return set()
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    return set[str]().union(*map(_stored, targets))
-
-
-def _root(node: ast.AST) -> str:
-    """ "stats" of `stats["loss"].append`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return stored(loop.target) & set(changed)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..verdict.thresholds.samples import ENVIRONMENT_METHODS
-from .inline_evaluation import feeds_training
 from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
+from .training_values import feeds_training
 
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
@@ -20,10 +20,12 @@ def evaluation_of(way: Sequence[Place]) -> list[ast.AST]:
     if any(isinstance(place.scope, Function) and learns(place.scope) for place in way[:at]):
         return []  # the loop of a script over epochs calls it, beside an evaluation
     functions: list[ast.AST] = []
-    for place in way[at:] if at is not None else ():
+    for index in range(len(way) if at is None else at, len(way)):
+        place, inner = way[index], way[index - 1] if index else None
         loop = _calm_loop(place)
         if loop is not None:
-            return [] if learns(loop) or feeds_training(place, loop) else [loop, *functions]
+            feeds = learns(loop) or feeds_training(way[index:], loop, inner)
+            return [] if feeds else [loop, *functions]
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return []
         functions.append(place.scope)

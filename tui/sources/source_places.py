@@ -26,6 +26,8 @@ class Place:
     line: int
     scope: Function | ast.Module
     """The function that holds the line, or the whole script."""
+    tree: ast.Module
+    """Of its file."""
 
     def around(self) -> list[ast.AST]:
         """What encloses the line within the function, innermost first."""

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Final
 
 from ..model.code_lines import computes, imports_torch
@@ -21,6 +21,7 @@ from .batch_parts import calls_with_part, in_parts, reads_part
 from .inline_evaluation import inline_evaluation
 from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, may_pack, trims
 from .source_code import SourceLines
+from .source_environments import acting_turn, is_environment, turns_around
 from .source_evaluations import (
     evaluation_of,
     is_off,
@@ -30,6 +31,7 @@ from .source_evaluations import (
     turns_gradients_off,
 )
 from .source_places import Place, scope_of
+from .training_values import learned_from
 
 MOST_STACKS: Final = 1_024
 MOST_CHARACTERS: Final = 150_000
@@ -56,6 +58,12 @@ class Structure:
     evaluates: bool = False
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
+    acts: bool | None = None
+    """An environment is stepped or reset there, or answers what the net says there; None where no
+    function of the user's could be read."""
+    feeds: bool = False
+    """A training learns from what the net, or the function around the line, answers without
+    gradients."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
 
@@ -77,6 +85,10 @@ class SourceStructure:
         """…and with its gradients on."""
         self._inline: set[ast.AST] = set()
         """Statements of a training's own loop that only look at its net."""
+        self._acting: set[ast.AST] = set()
+        """Loops in which a net was seen to act in an environment."""
+        self._learned: set[ast.AST] = set()
+        """Functions of which a training was seen to learn what they return without gradients."""
         self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
         self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
@@ -93,7 +105,8 @@ class SourceStructure:
         frames = [one for one in stack if place_of(one)[0] != DECORATOR]
         net = _net_in(frames)
         if net is not None:
-            return self._of_net(tuple(frames), net)
+            found = self._of_net(tuple(frames), net)
+            return replace(found, acts=self._acts(_users_own(frames[:net])))
         # Its batches and its metrics are the evaluation's too.
         mine = groupby(frames, lambda frame: is_users(place_of(frame)[0]))
         first = next((list(group) for own, group in mine if own), [])
@@ -105,7 +118,16 @@ class SourceStructure:
         around = {*loops, *(place.scope for place in way)} - self._graded
         inline = any(not self._inline.isdisjoint(place.around()) for place in way)
         evaluates = inline or not around.isdisjoint(self._evaluations)
-        return Structure(in_turns=turns, evaluates=evaluates)
+        acts = self._acts(_users_own(frames))
+        feeds = any(place.scope in self._learned for place in way)
+        return Structure(in_turns=turns, evaluates=evaluates, acts=acts, feeds=feeds)
+
+    def _acts(self, frames: Sequence[str]) -> bool | None:
+        """Also below a library's wrapper of an environment."""
+        way = self._way_to(frames)
+        if not way:
+            return None
+        return any(map(is_environment, way)) or not self._acting.isdisjoint(turns_around(way))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -118,7 +140,7 @@ class SourceStructure:
 
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
-        inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
+        inner = self._way_to(_users_own(frames[net:]))
         evaluation = evaluation_of(way)
         self._evaluations.update(evaluation)
         if not evaluation:
@@ -129,10 +151,15 @@ class SourceStructure:
             self._way_to(_without_library(frames[:net])), turns_gradients_off
         )
         self._inline.update(inline)
+        turn = acting_turn(way)
+        self._acting |= set() if turn is None else {turn}
+        helpers = _asked_without_gradients(way)
+        self._learned |= {place.scope for place in helpers or ()}
         parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part, inner)
         turns = "" if parts or evaluation else self._turns(frames)
         evaluates = bool(evaluation) or again or bool(inline)
-        return Structure(parts, turns, self._is_unpacked(frames), evaluates)
+        unpacked = self._is_unpacked(frames)
+        return Structure(parts, turns, unpacked, evaluates, feeds=helpers is not None)
 
     def _computes_at(self, frame: str) -> bool:
         """PyTorch's own files are known by their names."""
@@ -153,8 +180,7 @@ class SourceStructure:
         first = next((at for at, path in enumerate(paths) if is_users(path)), None)
         if first is None or any(map(self._may_pack, dict.fromkeys(paths[first:]))):
             return False
-        mine = [one for one, path in zip(frames, paths, strict=True) if is_users(path)]
-        return not hands_lengths(self._way_to(mine))
+        return not hands_lengths(self._way_to(_users_own(frames)))
 
     def _may_pack(self, path: str) -> bool:
         """True where it cannot be read."""
@@ -175,7 +201,7 @@ class SourceStructure:
             path, number = place_of(frame)
             if not number or not is_users(path) or (tree := self._tree(path)) is None:
                 break
-            found.append(Place(frame, number, scope_of(tree, number)))
+            found.append(Place(frame, number, scope_of(tree, number), tree))
         return found
 
     def _tree(self, path: str) -> ast.Module | None:
@@ -185,6 +211,8 @@ class SourceStructure:
                 self._evaluations.clear()
                 self._graded.clear()
                 self._inline.clear()
+                self._acting.clear()
+                self._learned.clear()
                 # What a stack showed is forgotten with it: it is shown again.
                 self._of_net.cache_clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
@@ -208,6 +236,27 @@ def _names_in(tree: ast.Module) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.alias):
             yield node.name
+
+
+def _asked_without_gradients(way: Sequence[Place]) -> Sequence[Place] | None:
+    """The frames up to the one in which a training learns from what is asked, none where it has
+    no helper; None where it does not, or takes the gradients too."""
+    learned = learned_from(way)
+    if learned is None:
+        return None
+    helpers = list(takewhile(learned[0].__ne__, way))
+    contexts = (
+        item.context_expr
+        for one in learned[0].around()
+        if isinstance(one, (ast.With, ast.AsyncWith))
+        for item in one.items
+    )
+    without = any(map(is_off, helpers)) or any(map(turns_gradients_off, contexts))
+    return helpers if without else None
+
+
+def _users_own(frames: Sequence[str]) -> list[str]:
+    return [one for one in frames if is_users(place_of(one)[0])]
 
 
 def _without_library(frames: Sequence[str]) -> Sequence[str]:

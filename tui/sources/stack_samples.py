@@ -137,6 +137,8 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         in_turns=structure.in_turns,
         unpacked=structure.unpacked,
         computes=structure.computes,
+        acts=structure.acts,
+        feeds=structure.feeds,
     )
 
 

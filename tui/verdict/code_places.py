@@ -23,10 +23,6 @@ COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENDS: Final = re.compile(r"Attention|attention|Attn|attn|MultiHead|Transformer")
 """In the name of a module that attends."""
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
-ROLLOUT: Final = re.compile(
-    r"rollout|collect|trajector|episode|self_?play|(select|choose|get)_action"
-)
-"""In the name of a function that acts in an environment."""
 FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")

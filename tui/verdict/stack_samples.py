@@ -45,6 +45,11 @@ class FrameShare:
     """Below a call of a module, and below a function that takes a batch to the GPU."""
     evaluation: str = ""
     """In an evaluation the frame of the user's function that evaluates."""
+    acts: bool | None = None
+    """In an evaluation an environment is at work there, or answers what the net says there; None
+    where neither the stack nor its source tells…"""
+    feeds: bool = False
+    """…and a training learns from what is asked there."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other…"""
     in_turns: str = ""

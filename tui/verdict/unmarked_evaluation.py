@@ -2,19 +2,11 @@
 show them to be."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
-from .code_places import (
-    ROLLOUT,
-    evaluates,
-    main_places,
-    share_held,
-    share_seen,
-    share_where,
-)
+from .code_places import evaluates, main_places, share_seen, share_where
 from .gpu_clock import on_device
 from .pauses import Pauses, outliers
 from .place_names import called_function, function_of, own_frame, path_of
@@ -22,16 +14,22 @@ from .stack_samples import FrameShare
 from .statistics import Share
 from .thresholds.causes import SAME_PAUSES
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
-from .thresholds.samples import ENVIRONMENT_METHODS, ENVIRONMENT_PACKAGES
+from .thresholds.samples import ENVIRONMENT_METHODS, ENVIRONMENT_PACKAGES, VECTOR_METHODS
 from .window import StepWindow
 
-GENERATES: Final = re.compile(r"_?generate(_(completions?|responses?|texts?|tokens?|batch))?")
-"""Functions that sample texts, a token at a time, by their whole names (`generate_images`, and what
-a GAN draws, is an evaluation)…"""
+ACTS: Final = re.compile(r"(\w+_)?self_?play(_\w+)?|(select|choose|get)_actions?")
+"""Whole names of functions that can but act in an environment…"""
+ROLLOUT: Final = re.compile(
+    r"(\w+_)?rollouts?|(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?)"
+)
+"""…and of those that do if a `step` or a `reset` is called there: a net of flows, or of motions,
+has rollouts and trajectories too."""
+GENERATES: Final = re.compile(r"(\w+_)?(generate|samples?)(_\w+)?")
+"""Whole names of functions that draw from a net."""
 TOKENS: Final = re.compile(
     r"token|\beos\b|logits|multinomial|past_key|kv_?cache|\bcache\b|idx_(next|cond)|top_[kp]\b"
 )
-"""…and by a line within them; a net of pictures generates too."""
+"""What a line has that draws texts."""
 LIBRARY_GENERATES: Final = "transformers/generation/"
 ACTING: Final = 0.1
 """Of the samples of an evaluation those in an environment, or in a function with such a name: most
@@ -40,48 +38,51 @@ LITTLE_BEHIND: Final = 0.1
 """Part of a step by which a GPU may be behind without hiding what the host does between two: 0.003
 to 0.07 of it in nanoGPT and PPO, 0.6 to 0.9 in nets that are the limit themselves (H200)."""
 
-
-def is_rollout(window: StepWindow) -> bool:
-    """What evaluates there acts in an environment, or generates texts to be trained on."""
-    places = [place for place in main_places(window) if evaluates(place)]
-    acting = share_where(places, _acts) > ACTING * share_where(places, lambda _: True)
-    return acting or bool(_generating(places))
+Unmarked = Literal["evaluation", "rollout", "generation"]
 
 
-def is_generation(window: StepWindow) -> bool:
-    """What evaluates there is a net that samples texts, a token at a time, and hardly any of it an
-    environment."""
+def what_evaluates(window: StepWindow) -> Unmarked:
+    """Whether what evaluates there acts in an environment, or draws from a net what a training
+    then learns from, as GRPO its texts. What is drawn for a look is an evaluation."""
     places = [place for place in main_places(window) if evaluates(place)]
     whole = share_where(places, lambda _: True)
-    if share_where(places, _in_environment) > ACTING * whole:
-        return False
-    if any(LIBRARY_GENERATES in place.frame for place in places):
-        return True
-    return any(
-        GENERATES.fullmatch(called_function(own_frame(one) or "")) and TOKENS.search(one.line)
-        for one in _generating(places)
-    )
+    if share_where(places, _acts) > ACTING * whole:
+        return "rollout"
+    fed = share_where(places, lambda place: place.feeds)
+    return "generation" if fed > whole / 2 else "evaluation"
 
 
-def _generating(places: Sequence[FrameShare]) -> list[FrameShare]:
-    """Those within functions with such a name, where they hold most."""
-    named = [one for one in places if GENERATES.fullmatch(called_function(one.evaluation))]
-    most = share_held(named) > share_where(places, lambda _: True) / 2
-    return named if most else []
+def draws_texts(window: StepWindow) -> bool:
+    """What generates there does so a token at a time."""
+    places = [place for place in main_places(window) if place.feeds]
+    return any(LIBRARY_GENERATES in one.frame or TOKENS.search(one.line) for one in places)
+
+
+def draws(frame: str) -> bool:
+    """By its name the function draws from a net."""
+    return _is_named(frame, GENERATES)
 
 
 def _acts(place: FrameShare) -> bool:
-    """In an environment: because a function is one of gym's interface, or by the name of one of
-    the user's own, or of the function that is apart from the training. What a library names so has
-    other reasons (PyTorch Geometric's convolutions `collect` what they send)."""
-    named = (place.evaluation, own_frame(place) or "")
-    return _in_environment(place) or any(ROLLOUT.search(function_of(one)) for one in named)
-
-
-def _in_environment(place: FrameShare) -> bool:
-    if called_function(place.caller or place.frame) in ENVIRONMENT_METHODS:
+    """In an environment: of a library's, or by the source; by names alone only where these can mean
+    nothing else, or there are two of them and no source could be read."""
+    if place.acts or path_of(place.frame).startswith(ENVIRONMENT_PACKAGES):
         return True
-    return path_of(place.frame).startswith(ENVIRONMENT_PACKAGES)
+    apart, own = _functions(place)
+    method = called_function(own)
+    if method in VECTOR_METHODS or _is_named(apart, ACTS) or _is_named(own, ACTS):
+        return True
+    return place.acts is None and method in ENVIRONMENT_METHODS and _is_named(apart, ROLLOUT)
+
+
+def _functions(place: FrameShare) -> tuple[str, str]:
+    """The one that evaluates, and the innermost of the user's own."""
+    return place.evaluation, own_frame(place) or ""
+
+
+def _is_named(frame: str, names: re.Pattern[str]) -> bool:
+    """The function is, or the one in which it is defined."""
+    return any(names.fullmatch(one) for one in (function_of(frame), called_function(frame)))
 
 
 @lru_cache(maxsize=4)
@@ -105,7 +106,7 @@ def evaluating_pauses(window: StepWindow) -> Pauses | None:
         return None
     period_ns = found.each_ns + found.spacing_steps * found.step_ns
     mean = max(0.0, found.each_ns - behind) / period_ns
-    acting = is_rollout(window)
+    acting = what_evaluates(window) != "evaluation"
     most = seen.high if acting else seen.mean
     if most < SAME_PAUSES * mean or mean < SAME_PAUSES * seen.mean:
         return None

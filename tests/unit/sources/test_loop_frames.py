@@ -72,6 +72,17 @@ def test_a_line_that_only_starts_the_loop_is_not_named() -> None:
     assert seen[acts[-1]].frame == acts[-1], "the user's own, below it"
     assert seen[acts[-1]].line
     assert seen[acts[-1]].evaluation == COLLECTS
+    assert seen[acts[-1]].acts is True
+    assert seen[TRAIN[-1]].acts is None
+
+
+def test_below_a_librarys_environment_the_users_own_code_acts() -> None:
+    """Only a method of one's own with the name `step` did, and any such method."""
+    mine = ("<module> (dqn.py:8)", "evaluate (dqn.py:3)")
+    wrapped = (*mine, "TimeLimit.step (gymnasium/wrappers/common.py:9)", "Mine.reward (world.py:4)")
+    found = summarise(stacks(wrapped, (*mine, "Meter.reset (meter.py:4)")), phase_of)
+    acts = {place.frame: place.acts for place in found.main}
+    assert acts == {"Mine.reward (world.py:4)": True, "Meter.reset (meter.py:4)": None}
 
 
 def test_a_line_of_ones_own_is_named_where_the_loop_is() -> None:

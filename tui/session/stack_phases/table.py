@@ -8,7 +8,7 @@ keras 3.15, fastai 2.8 and gpytorch 1.15."""
 from typing import Final, NamedTuple, get_args
 
 from ...verdict.stack_samples import StackPhase as StackPhase
-from ...verdict.thresholds.samples import ENVIRONMENT_PACKAGES
+from ...verdict.thresholds.samples import ENVIRONMENT_PACKAGES, ROLLOUTS
 
 PHASES: Final[tuple[StackPhase, ...]] = tuple(
     one for one in get_args(StackPhase) if one != "starting"
@@ -141,8 +141,7 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("data", "gpuwatch/probe/wrapped.py", "__next__"),
     # -- environments that a policy acts in --------------------------------------------------------
     *(_row("evaluation", package) for package in ENVIRONMENT_PACKAGES),
-    _row("evaluation", "stable_baselines3/common/vec_env/"),
-    _row("evaluation", "stable_baselines3/common/", "collect_rollouts"),
+    _row("evaluation", *ROLLOUTS),
     _row("data", "stable_baselines3/common/buffers.py", "sample _get_samples"),
     # -- Python itself ---------------------------------------------------------------------------
     _row("starting", "<frozen importlib._bootstrap>"),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Final, Literal
+from typing import Final
 
 from ..code_places import main_places, share_where
 from ..cycles import Cycles, cycles
@@ -23,10 +23,12 @@ from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
 from ..unmarked_evaluation import (
     LITTLE_BEHIND,
+    Unmarked,
     behind_ns,
+    draws,
+    draws_texts,
     evaluating_pauses,
-    is_generation,
-    is_rollout,
+    what_evaluates,
 )
 from ..window import StepWindow
 
@@ -89,49 +91,58 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
     )
 
 
-_Unmarked = Literal["evaluation", "rollout", "generation"]
-_HEADLINES: Final[dict[_Unmarked, str]] = {
+_HEADLINES: Final[dict[Unmarked, str]] = {
     "evaluation": "evaluation takes",
     "rollout": "rollouts take",
     "generation": "generation takes",
 }
-_ADVICE: Final[dict[_Unmarked, tuple[str, str]]] = {
+_UNDER: Final = "under torch.inference_mode()"
+_ADVICE: Final[dict[Unmarked, tuple[str, str]]] = {
     "evaluation": (
         "evaluate less often: it is a function of yours that no mark shows",
-        "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
+        f"evaluate on a part of the held-out set, with a larger batch {_UNDER}",
     ),
     "rollout": (
-        "act for more environments in one batch, under torch.inference_mode()",
+        f"act for more environments in one batch, {_UNDER}",
         "collect on other processes while this one trains",
     ),
-    # GPT-2 on an H200, 64 tokens for each of 8 prompts: 3.2x by graphs over a static cache.
     "generation": (
-        'fewer launches a token: a static cache and torch.compile(mode="reduce-overhead") or a '
-        "CUDA graph, or an inference engine such as vLLM",
-        "generate for more prompts at once, under torch.inference_mode()",
+        f"generate more at once, {_UNDER}",
+        "generate on other processes while this one trains",
     ),
 }
+# GPT-2 on an H200, 64 tokens for each of 8 prompts: 3.2x by graphs over a static cache.
+_LAUNCHES: Final = (
+    'fewer launches a token: a static cache and torch.compile(mode="reduce-overhead") or a '
+    "CUDA graph, or an inference engine such as vLLM",
+    f"generate for more prompts at once, {_UNDER}",
+)
+_FEWER_SAMPLES: Final = f"draw fewer or shorter samples, {_UNDER}"
 
 
 def _by_samples(window: StepWindow) -> Finding | None:
-    """Functions of the user's that evaluate, or act in an environment, by their names and because
-    they run a net; their time is booked as forward, or as Python between the phases."""
+    """Functions of the user's that evaluate, act in an environment or generate, by their names, by
+    their source and because they run a net; their time is booked as forward, or as Python between
+    the phases."""
     places = [place for place in main_places(window) if place.phase == "evaluation"]
     if window.stacks is None or not places or not any(row.backwards for row in window.steps):
         return None  # without a backward nothing is trained: the run is an inference
     share = of_samples(share_where(places, lambda _: True), window.stacks.main_samples)
     if share.low < CONTRIBUTOR:
         return None
-    what = _unmarked(window)
+    what = what_evaluates(window)
+    launches = what == "generation" and _waits_for_launches(window)
     acting = what != "evaluation"
     paused = evaluating_pauses(window)
     if paused is not None:
         share = paused.share
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
-    seldom_at, cheaper = _ADVICE[what]
+    seldom_at, cheaper = _LAUNCHES if launches else _ADVICE[what]
     where = by_user_function(replace(one, caller=one.evaluation or one.caller) for one in places)
     if not acting and (function := where[0].frame) and places[0].evaluation:
         seldom_at = f"evaluate less often: {function}"
+        if draws(function):
+            seldom_at, cheaper = f"sample less often: {function}", _FEWER_SAMPLES
     elif not acting and (asked := _asked_at(places)):
         seldom_at = f"evaluate less often: {asked}"
     evidence = [place_evidence(where[0], "main-thread"), Evidence(text, "hook")]
@@ -147,18 +158,15 @@ def _by_samples(window: StepWindow) -> Finding | None:
         gain=_gain(window, share, paused),
     )
     if acting:
-        found = replace(found, speedup_is="bound")  # rollouts are what is trained on
-        return found if what == "rollout" else replace(found, forecast=_without_launching(window))
+        found = replace(found, speedup_is="bound")  # what is trained on cannot go
+        return replace(found, forecast=_without_launching(window)) if launches else found
     # Of evaluations nearly all can go; on a GPU samples alone do not show what goes with them.
     return found if window.gpu_present and paused is None else with_interval(found)
 
 
-def _unmarked(window: StepWindow) -> _Unmarked:
-    """On a GPU that has time left a generation waits for its launches."""
-    if not is_rollout(window):
-        return "evaluation"
-    idles = window.gpu_present and idle_of(window) >= 1 - GPU_BUSY
-    return "generation" if idles and is_generation(window) else "rollout"
+def _waits_for_launches(window: StepWindow) -> bool:
+    """On a GPU that has time left what draws a token at a time does."""
+    return window.gpu_present and idle_of(window) >= 1 - GPU_BUSY and draws_texts(window)
 
 
 def _without_launching(window: StepWindow) -> Forecast | None:

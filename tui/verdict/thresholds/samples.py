@@ -17,14 +17,17 @@ FOR_LINES: Final = (
     r"(\w*(loader|batches|dataset|tqdm|pbar|tepoch|progress)\w*|bar)\b"
 )
 """Text of a loop over a loader, or over a bar around one."""
-ENVIRONMENT_METHODS: Final = (
-    *("step", "reset", "step_async", "step_wait", "reset_async", "reset_wait"),
-)
-"""Methods of gym's environments, and of many at a time. A loop that calls an optimizer's trains."""
+VECTOR_METHODS: Final = ("step_async", "step_wait", "reset_async", "reset_wait")
+ENVIRONMENT_METHODS: Final = ("step", "reset", *VECTOR_METHODS)
+"""Methods of many of gym's environments at a time, which nothing else has, and of a single one. A
+loop that calls an optimizer's trains, and a meter is reset too."""
 ENVIRONMENT_PACKAGES: Final = (
     *("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/"),
+    "stable_baselines3/common/vec_env/",
 )
 """Libraries of environments that a policy acts in."""
+ROLLOUTS: Final = ("stable_baselines3/common/", "collect_rollouts")
+"""A library's function that acts in them."""
 SYNC_FRAMES: Final = frozenset(
     {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
 )
