@@ -30,8 +30,9 @@ ON: Final = frozenset(("to", "cpu", "cuda", "long", "int", "tolist"))
 BUILT_IN: Final = frozenset(("len", "max", "min", "sum", "range", "int", "list", "zip", "print"))
 
 
-def may_pack(path: str) -> bool:
-    """Whether a library's file may hold what packs: not PyTorch's own, nor Python's."""
+def is_another_library(path: str) -> bool:
+    """Whether a file that is not the user's may pack, or keep a state: not PyTorch's own, nor
+    Python's."""
     top = path.partition("/")[0].removesuffix(".py")
     return not (path.startswith((PYTORCH, "<", *MACHINERY)) or top in sys.stdlib_module_names)
 
