@@ -3,11 +3,21 @@
 import ast
 import builtins
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Final
 
 from .source_places import Comprehension, Place, enclosing, holds, learns, name_of
-from .turns import Parts, carried_to_next, keeps_state, made_from, names_in, read_by
+from .turns import (
+    Parts,
+    bound_by,
+    carried_to_next,
+    changed_in_place,
+    keeps_state,
+    made_from,
+    names_in,
+    read_by,
+    read_of_carried,
+)
 
 NO_NETS: Final = frozenset((*dir(builtins), *dir(dict), *dir(list)))
 """What is called so in a list beside the net's call, `net(x, [int(one) for one in nodes])`, is not
@@ -31,14 +41,13 @@ adapted by gradients of its own is another net in each turn."""
 def in_parts(
     way: Sequence[Place],
     one_by_one: "Callable[[ast.AST, Parts, int], bool]",
-    below: Sequence[Place] = (),
+    in_order: Set[str] = frozenset(),
 ) -> str:
-    """The innermost frame with such a loop; "" once a frame on the way there trains. `below` are
-    the frames further in."""
-    # An attribute of what is called may hand on from turn to turn.
-    hands_on = any(keeps_state(scope) for scope in {place.scope for place in below})
+    """The innermost frame with such a loop; "" once a frame on the way there trains. `in_order`:
+    frames that call what keeps a state for its next call."""
+    hands_on = False
     for place in way:
-        if not hands_on:
+        if not hands_on and place.frame not in in_order:
             for loop in place.around():
                 parts = _parts_of(loop, place.line)
                 if parts is None or not _may_be_one(loop, parts):
@@ -78,13 +87,17 @@ def _resizes(call: ast.Call, parts: Parts) -> bool:
 def _parts_of(loop: ast.AST, line: int) -> Parts | None:
     """None where the line is in no loop over something."""
     if isinstance(loop, Comprehension):
-        return Parts({name for one in loop.generators for name in _bound(one.target)}, set())
+        bound = {name for one in loop.generators for name in _bound(one.target)}
+        changed = changed_in_place(loop) - bound
+        return Parts(bound, changed, frozenset(changed))
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return None
     if not any(holds(one, line) for one in loop.body):
         return None
     parts = _bound(loop.target)
-    return Parts(made_from(loop.body, parts), carried_to_next(loop.body, parts))
+    carried = carried_to_next(loop.body, parts)
+    read = frozenset(read_of_carried(loop.body, carried))
+    return Parts(made_from(loop.body, parts), carried, read)
 
 
 def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
@@ -113,6 +126,8 @@ def reads_part(loop: ast.AST, parts: Parts, line: int) -> bool:
     read = read_by(at)
     taken = (one for one in ast.walk(at) if isinstance(one, ast.Subscript))
     if any(_is_of_a_net(one.value) and names_in(one.slice) & parts.names for one in taken):
+        return False
+    if bound_by(at) & parts.read:
         return False
     return bool(read & parts.names) and not read & parts.carried
 

@@ -1,5 +1,5 @@
-"""Whether the source on the way to a net packs the texts of a batch, or trims it: then the net may
-not compute on all the padding that its loader's batches have."""
+"""Whether the source on the way to a net packs the texts of a batch, or hands on their lengths:
+then the net may not compute on all the padding that its loader's batches have."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from ..verdict.code_origin import MACHINERY
 from .source_places import FUNCTIONS, Place, name_of
 
 PACKS: Final = re.compile(
-    r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen"
+    r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen|trim_(batch|pad)"
 )
 """Names in a program whose nets may not compute on padding…"""
 LIBRARY_PACKS: Final = re.compile(
@@ -19,9 +19,6 @@ LIBRARY_PACKS: Final = re.compile(
 )
 """…and words in a library's file: those are large, and are not parsed."""
 PYTORCH: Final = "torch/"
-OF_SHAPES: Final = frozenset(("size", "len", "dim", "ndimension", "numel", "min", "shape"))
-"""Calls in a bound that show no texts' lengths: `table[:, : x.size(1)]` trims no batch."""
-LONGEST: Final = frozenset(("max", "amax"))
 LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens?|seq_?lens?|sequence_lengths?)$")
 MANY_LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens|seq_?lens)$")
 """By name; `seq_len` may be a number of the net's own, as in `x.view(-1, seq_len, 8)`."""
@@ -30,27 +27,11 @@ ON: Final = frozenset(("to", "cpu", "cuda", "long", "int", "tolist"))
 BUILT_IN: Final = frozenset(("len", "max", "min", "sum", "range", "int", "list", "zip", "print"))
 
 
-def may_pack(path: str) -> bool:
-    """Whether a library's file may hold what packs: not PyTorch's own, nor Python's."""
+def is_another_library(path: str) -> bool:
+    """Whether a file that is not the user's may pack, or keep a state: not PyTorch's own, nor
+    Python's."""
     top = path.partition("/")[0].removesuffix(".py")
     return not (path.startswith((PYTORCH, "<", *MACHINERY)) or top in sys.stdlib_module_names)
-
-
-def trims(tree: ast.Module) -> bool:
-    """A slice along a text whose bound is computed: `ids[:, : int((ids != 0).sum(1).max())]`, or
-    `ids[: lengths.max()]` of texts that lie the other way. An attribute of the net's that is cut is
-    no batch but a table, as of positions: `self.places[:, : x.size(1)]`."""
-    names = _computed(tree)
-    return any(
-        isinstance(node, ast.Subscript) and not _is_own(node.value) and _is_cut(node.slice, names)
-        for node in ast.walk(tree)
-    )
-
-
-def _is_own(value: ast.expr) -> bool:
-    while isinstance(value, (ast.Attribute, ast.Subscript, ast.Call)):
-        value = value.func if isinstance(value, ast.Call) else value.value
-    return isinstance(value, ast.Name) and value.id == "self"
 
 
 def hands_lengths(way: Sequence[Place]) -> bool:
@@ -60,41 +41,6 @@ def hands_lengths(way: Sequence[Place]) -> bool:
         for place in way
         for node in ast.walk(place.scope if isinstance(place.scope, FUNCTIONS) else place.region())
     )
-
-
-def _computed(tree: ast.Module) -> dict[str, frozenset[str]]:
-    """Names that stand for what calls compute, with the names of those."""
-    found: dict[str, frozenset[str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):
-            found[name.id] = found.get(name.id, frozenset()) | _calls_in(node.value)
-    return found
-
-
-def _calls_in(bound: ast.AST) -> frozenset[str]:
-    """Of the data: what only a shape is asked for is none."""
-    called = {name_of(node.func) for node in ast.walk(bound) if isinstance(node, ast.Call)}
-    return frozenset(called - OF_SHAPES)
-
-
-def _is_cut(cut: ast.expr, names: dict[str, frozenset[str]]) -> bool:
-    if isinstance(cut, ast.Tuple):
-        return any(_bounds(one, names) for one in cut.elts[1:])
-    return not LONGEST.isdisjoint(_bounds(cut, names))
-
-
-def _bounds(cut: ast.expr, names: dict[str, frozenset[str]]) -> frozenset[str]:
-    """Calls of which a slice's ends are made."""
-    if not isinstance(cut, ast.Slice):
-        return frozenset()
-    found = frozenset[str]()
-    for bound in (cut.lower, cut.upper):
-        for node in ast.walk(bound) if bound is not None else ():
-            if isinstance(node, ast.Call):
-                found |= {name_of(node.func)} - OF_SHAPES
-            elif isinstance(node, ast.Name):
-                found |= names.get(node.id, frozenset())
-    return found
 
 
 def _has_lengths(call: ast.Call) -> bool:

@@ -19,7 +19,7 @@ from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part
 from .inline_evaluation import inline_evaluation
-from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, may_pack, trims
+from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
 from .source_code import SourceLines
 from .source_environments import acting_turn, is_environment, turns_around
 from .source_evaluations import (
@@ -32,6 +32,8 @@ from .source_evaluations import (
 )
 from .source_places import Place, scope_of
 from .training_values import learned_from
+from .trimming import trims
+from .turns import stateful
 
 MOST_STACKS: Final = 1_024
 MOST_CHARACTERS: Final = 150_000
@@ -79,6 +81,10 @@ class SourceStructure:
         self._files: dict[str, ast.Module | None] = {}
         self._packing: dict[str, bool] = {}
         self._importing: dict[str, bool] = {}
+        self._stateful: dict[str, list[range] | None] = {}
+        self._in_order: set[str] = set()
+        """Frames of the user's below which a module was seen that keeps a state: the layers beside
+        it, as a convolution, have stacks of their own, which do not show it."""
         self._evaluations: set[ast.AST | None] = set()
         """Loops and functions in which a net was seen to run without learning…"""
         self._graded: set[ast.AST | None] = set()
@@ -155,11 +161,36 @@ class SourceStructure:
         self._acting |= set() if turn is None else {turn}
         helpers = _asked_without_gradients(way)
         self._learned |= {place.scope for place in helpers or ()}
-        parts = in_parts(inner, calls_with_part) or in_parts(way, calls_with_part, inner)
+        self._learn_order(frames, net)
+        parts = in_parts(inner, calls_with_part, self._in_order)
+        parts = parts or in_parts(way, calls_with_part, self._in_order)
         turns = "" if parts or evaluation else self._turns(frames)
         evaluates = bool(evaluation) or again or bool(inline)
         unpacked = self._is_unpacked(frames)
         return Structure(parts, turns, unpacked, evaluates, feeds=helpers is not None)
+
+    def _learn_order(self, frames: Sequence[str], net: int) -> None:
+        """From the modules in this stack."""
+        inner = range(len(frames) - 1, net - 1, -1)
+        last = next((at for at in inner if self._keeps_state(frames[at])), net)
+        above = {one for one in frames[:last] if is_users(place_of(one)[0])} - self._in_order
+        if last > net and above:
+            if len(self._in_order) >= MOST_STACKS:
+                self._in_order.clear()
+            self._in_order |= above
+            self._of_net.cache_clear()
+
+    def _keeps_state(self, frame: str) -> bool:
+        """For the next call of its net; True where another library than PyTorch cannot be read."""
+        path, number = place_of(frame)
+        own = is_users(path)
+        if not own and not is_another_library(path):
+            return False
+        if path not in self._stateful:
+            tree = self._tree(path) if own else _parsed("\n".join(self._lines.all_of(path)))
+            self._stateful[path] = None if tree is None else stateful(tree)
+        lines = self._stateful[path]
+        return not own if lines is None else any(number in one for one in lines)
 
     def _computes_at(self, frame: str) -> bool:
         """PyTorch's own files are known by their names."""
@@ -189,7 +220,11 @@ class SourceStructure:
                 tree = self._tree(path)
                 packs = tree is None or any(map(PACKS.search, _names_in(tree))) or trims(tree)
             else:
-                lines = self._lines.all_of(path) if may_pack(path) else ["PyTorch's, or Python's"]
+                lines = (
+                    self._lines.all_of(path)
+                    if is_another_library(path)
+                    else ["PyTorch's, or Python's"]
+                )
                 packs = not lines or any(map(LIBRARY_PACKS.search, lines))
             self._packing[path] = packs
         return self._packing[path]

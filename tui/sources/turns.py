@@ -2,14 +2,21 @@
 
 import ast
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .source_places import Function
+from .source_places import FUNCTIONS, Function
 
 CHANGES: Final = frozenset((*dir(list), *dir(deque), *dir(dict), *dir(set)))
 """What is called of a container changes it; of a tensor what ends in "_"."""
+SUMS: Final = frozenset(("add_", "sub_"))
+"""In place, and alone: what was there is not asked for, as by `+=`."""
+VIEWS: Final = frozenset(("view", "flatten", "squeeze", "unsqueeze", "select", "t", "detach"))
+"""A tensor that these give is the one that they are called of."""
+MODULES: Final = frozenset(("torch", "F", "nn"))
+"""`F.relu_(x)` changes what it is given."""
+LEAVES: Final = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +25,8 @@ class Parts:
 
     names: set[str]
     carried: set[str]
+    read: frozenset[str] = frozenset()
+    """What of that a turn reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +48,13 @@ def made_from(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
     return known
 
 
-def carried_to_next(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
+def carried_to_next(body: Sequence[ast.stmt], parts: set[str]) -> set[str]:
     """Names that a turn reads before it has bound them, and binds for the next, with all that is
     made of them; `parts` are bound as it begins. What sums up, as `loss = loss + …` does, is read
     by nobody."""
     made = _statements(body)
-    every = set[str]().union(*(one.names for one in made))
-    fresh = set(parts)
     carried: set[str] = set()
-    for one in made:
-        carried |= (one.read & every) - fresh
-        if one.keeps:
-            carried |= one.names - fresh
-        else:
-            fresh |= one.names
+    _follow(body, set(parts), set[str]().union(*(one.names for one in made)), carried)
     for _ in made:
         more = {name for one in made if one.read & carried and not one.keeps for name in one.names}
         if more <= carried:
@@ -61,13 +63,80 @@ def carried_to_next(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
     return carried
 
 
+def _follow(
+    body: Sequence[ast.stmt], fresh: set[str], every: set[str], carried: set[str]
+) -> set[str]:
+    """Adds to `carried`; what is bound for sure at the end, of what was at the beginning."""
+    for statement in body:
+        for one in _made_by(statement):
+            carried |= (one.read & every) - fresh
+            if one.keeps:
+                carried |= one.names - fresh
+            else:
+                fresh = fresh | one.names
+        branches = _branches(statement)
+        ends = [_follow(branch, fresh, every, carried) for branch in branches]
+        stays = [
+            end
+            for end, branch in zip(ends, branches, strict=True)
+            if not (branch and isinstance(branch[-1], LEAVES))
+        ]
+        fresh = set.intersection(*stays) if stays else fresh
+    return fresh
+
+
+def _branches(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Of which one is run: `if t == 0: h = first` binds nothing for sure."""
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        return [statement.body]
+    if isinstance(statement, ast.Try):
+        tried = [*statement.body, *statement.orelse, *statement.finalbody]
+        return [tried, *(one.body for one in statement.handlers)]
+    if isinstance(statement, ast.Match):
+        return [[], *(one.body for one in statement.cases)]
+    if isinstance(statement, (ast.If, ast.For, ast.AsyncFor, ast.While)):
+        return [statement.body, statement.orelse]
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+        return [statement.body, []]
+    return []
+
+
+def read_of_carried(body: Sequence[ast.stmt], carried: set[str]) -> set[str]:
+    """What of it a turn reads: what is not only summed up, or gathered."""
+    return carried.intersection(name for one in _statements(body) for name in one.read)
+
+
 def keeps_state(scope: Function | ast.Module) -> bool:
     """A function that reads an attribute and binds it for its next call: `self.h = f(x, self.h)`.
     Counters, and what is only gathered, are not read."""
     if isinstance(scope, ast.Module):
         return False
-    read = set[str]().union(*(one.read for one in _statements(scope.body)))
-    return any(name.startswith("self.") for name in carried_to_next(scope.body, set()) & read)
+    read = read_of_carried(scope.body, carried_to_next(scope.body, set()))
+    return any(name.startswith("self.") for name in read)
+
+
+def stateful(tree: ast.Module) -> list[range]:
+    """The lines of the functions in a file that keep a state, by themselves or by a method of their
+    own that they call: `self.charge(x)`."""
+    functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
+    calls = {
+        one: {
+            each.func.attr
+            for each in ast.walk(one)
+            if isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and isinstance(each.func.value, ast.Name)
+            and each.func.value.id == "self"
+        }
+        for one in functions
+    }
+    found = {one for one in functions if keeps_state(one)}
+    while True:
+        names = {one.name for one in found}
+        more = {one for one in functions if calls[one] & names} - found
+        if not more:
+            return [range(one.lineno, (one.end_lineno or one.lineno) + 1) for one in found]
+        found |= more
 
 
 def names_in(node: ast.AST) -> set[str]:
@@ -83,44 +152,118 @@ def names_in(node: ast.AST) -> set[str]:
 def read_by(statement: ast.AST) -> set[str]:
     """`loss = loss + …` reads what it adds alone, as `loss += …` does, and `losses.append(…)`."""
     if isinstance(statement, ast.AugAssign):
-        return names_in(statement.value)
+        sums = isinstance(statement.op, (ast.Add, ast.Sub))
+        return names_in(statement.value) | (set() if sums else bound_by(statement))
     if (changed := _changed_by(statement)) is not None:
+        if not _only_adds(changed):
+            return names_in(changed)
         return set[str]().union(*map(names_in, (*changed.args, *changed.keywords)))
     if not isinstance(statement, ast.Assign):
         return names_in(statement)
-    sums = statement.value
-    if isinstance(sums, ast.BinOp) and isinstance(sums.op, (ast.Add, ast.Sub)):
+    return names_in(_added_by(statement) or statement.value)
+
+
+def _added_by(statement: ast.Assign) -> ast.expr | None:
+    """What `loss = loss + …` adds; None of another."""
+    value = statement.value
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
         to = [ast.unparse(one) for one in statement.targets]
-        for one, other in ((sums.left, sums.right), (sums.right, sums.left)):
+        for one, other in ((value.left, value.right), (value.right, value.left)):
             if [ast.unparse(one)] == to and _path(one) not in names_in(other):
-                return names_in(other)
-    return names_in(sums)
+                return other
+    return None
+
+
+def bound_by(statement: ast.AST) -> set[str]:
+    """What it binds, or changes."""
+    if isinstance(statement, ast.Assign):
+        return set[str]().union(*map(_bound, statement.targets))
+    if isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+        return _bound(statement.target)
+    changed = _changed_by(statement)
+    return {_changed(changed)} - {""} if changed is not None else set()
+
+
+def changed_in_place(node: ast.AST) -> set[str]:
+    """What a method within an expression changes: h of `kept.append(h.mul_(0.9).add_(x))`."""
+    calls = (one for one in _within(node) if isinstance(one, ast.Call))
+    return {_changed(one) for one in calls if _in_place(one.func)} - {""}
 
 
 def _statements(body: Sequence[ast.AST]) -> list[Made]:
     """Those that bind or change something, in their order; `count += 1` is known in advance."""
     inner = [one for each in body for one in ast.walk(each) if isinstance(one, ast.stmt)]
-    found = []
-    for one in sorted(inner, key=lambda each: (each.lineno, each.col_offset)):
-        if isinstance(one, ast.Assign):
-            found.append(Made(set[str]().union(*map(_bound, one.targets)), read_by(one)))
-        elif isinstance(one, ast.AnnAssign) and one.value is not None:
-            found.append(Made(_bound(one.target), names_in(one.value)))
-        elif isinstance(one, ast.AugAssign) and not isinstance(one.value, ast.Constant):
-            found.append(Made(_bound(one.target), read_by(one), keeps=True))
-        elif (changed := _changed_by(one)) is not None and isinstance(changed.func, ast.Attribute):
-            found.append(Made({_path(changed.func.value)} - {""}, read_by(one), keeps=True))
+    ordered = sorted(inner, key=lambda each: (each.lineno, each.col_offset))
+    return [made for one in ordered for made in _made_by(one)]
+
+
+def _made_by(statement: ast.stmt) -> list[Made]:
+    """By itself, without the statements within it."""
+    changed = _changed_by(statement)
+    if changed is None:
+        inner = changed_in_place(statement)
+    else:
+        parts = (changed.func, *changed.args, *changed.keywords)
+        inner = set[str]().union(*map(changed_in_place, parts))
+    found = [Made(inner, inner, keeps=True)] if inner else []
+    if _counts(statement):
+        return found
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        found.append(Made(bound_by(statement), names_in(statement.value)))
+    elif isinstance(statement, ast.Assign):
+        sums = _added_by(statement) is not None
+        found.append(Made(bound_by(statement), read_by(statement), keeps=sums))
+    elif isinstance(statement, ast.AugAssign) or changed is not None:
+        found.append(Made(bound_by(statement), read_by(statement), keeps=True))
     return found
+
+
+def _counts(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.value, ast.Constant):
+        return False
+    return isinstance(statement.op, (ast.Add, ast.Sub))
+
+
+def _within(node: ast.AST) -> Iterator[ast.AST]:
+    """The node, and what is below it, without other statements."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield from _within(child)
 
 
 def _changed_by(statement: ast.AST) -> ast.Call | None:
     """The call, where it changes what it is called of."""
     called = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute):
-        name = called.func.attr
-        if name in CHANGES or (name.endswith("_") and not name.startswith("_")):
-            return called
-    return None
+    if not isinstance(called, ast.Call) or not isinstance(called.func, ast.Attribute):
+        return None
+    return called if called.func.attr in CHANGES or _in_place(called.func) else None
+
+
+def _in_place(called: ast.expr) -> bool:
+    name = called.attr if isinstance(called, ast.Attribute) else ""
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _only_adds(call: ast.Call) -> bool:
+    """To a container, or to a tensor that nothing else changes there."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or isinstance(func.value, ast.Call):
+        return False
+    return func.attr in CHANGES or func.attr in SUMS
+
+
+def _changed(call: ast.Call) -> str:
+    """ "h" of `h.view(-1).mul_(0.9).add_(x)`, and of `F.relu_(h)`; "" of a call's new tensor."""
+    node: ast.expr = call
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node is not call and not (_in_place(node.func) or node.func.attr in VIEWS):
+            return ""
+        node = node.func.value
+    path = _path(node)
+    if path.partition(".")[0] in MODULES:
+        return _path(call.args[0]) if call.args else ""
+    return path
 
 
 def _bound(target: ast.expr) -> set[str]:

@@ -46,6 +46,35 @@ IN_ORDER = {
     "an update in place": """
     for t in times:
         x.sub_(self.net(x, t) * dt)  # HERE""",
+    "an average in place": """
+    for one in x:
+        h.mul_(0.9).add_(one)  # HERE""",
+    "an average in place, in two lines": """
+    for one in x:
+        h.mul_(0.9)
+        h.add_(one)  # HERE""",
+    "an average by operators": """
+    for one in x:
+        h *= 0.9
+        h += one  # HERE""",
+    "an average in place that is kept": """
+    for one in x:
+        kept.append(h.mul_(0.9).add_(one).clone())  # HERE""",
+    "an average in a list": """
+    return [h.mul_(0.9).add_(one).clone() for one in x]  # HERE""",
+    "a function that changes what it is given": """
+    for one in x:
+        F.relu_(h)
+        h.add_(one)  # HERE""",
+    "a state that begins within the loop": """
+    for t in range(n):
+        if t == 0:
+            h = self.first
+        h = torch.tanh(x[t] + h @ self.w)  # HERE""",
+    "a state that is added to": """
+    for t in range(n):
+        h = h + x[t]
+        kept.append(torch.tanh(h))  # HERE""",
     "a step of Euler's": """
     for t in times:
         y += dt * torch.tanh(y @ self.w + t)  # HERE""",
@@ -121,6 +150,20 @@ ALIKE = {
     for row in x:
         row.clamp_(0, 1)
         kept.append(self.net(row))  # HERE""",
+    "a sum in place": """
+    for i in range(n):
+        total.add_((x[i] * self.w).sum())  # HERE""",
+    "one of two": """
+    for i in range(n):
+        if masked:
+            y = x[i] * self.w
+        else:
+            y = x[i]
+        kept.append(torch.tanh(y))  # HERE""",
+    "a new tensor that is changed in place": """
+    for row in x:
+        y = torch.tanh(row).mul_(2)
+        kept.append(F.relu_(y.add_(1)))  # HERE""",
     "heads": """
     for k in range(n):
         scores = torch.softmax(x[:, k] @ y[:, k], -1)  # HERE
@@ -187,3 +230,80 @@ def test_a_net_that_keeps_a_state_needs_its_turns_in_order(
     source = SourceStructure(SourceLines([tmp_path]))
     stack = ("train (train.py:9)", NET[0], "Neuron.forward (train.py:5)", *NET)
     assert bool(source.of(stack).in_parts) is found
+
+
+SPIKING = """
+def forward_pass(net, data):
+    utils.reset(net)
+    for step in range(data.size(0)):
+        kept.append(net(data[step]))  # CALL
+    return torch.stack(kept)
+"""
+LEAKY = """
+class Leaky:
+    def forward(self, x, mem=None):
+        if mem is not None:
+            self.mem = mem
+        if self.mem.shape != x.shape:
+            self.mem = torch.zeros_like(x, device=self.mem.device)
+        self.reset = self.mem_reset(self.mem)
+        self.mem = self.state(x)
+        return self.fire(self.mem)  # LIBRARY
+"""
+CHARGED = """
+class Node:
+    def forward(self, x):
+        self.charge(x)
+        return self.fire()  # LIBRARY
+
+    def charge(self, x):
+        self.v = self.v + x
+        self.v = self.v * (self.v < 1)
+"""
+DECAYING = """
+class Node:
+    def forward(self, x):
+        self.v.mul_(0.9).add_(x)
+        return self.fire()  # LIBRARY
+"""
+STATELESS = """
+class Node:
+    def forward(self, x):
+        self.calls += 1
+        return self.w(x)  # LIBRARY
+
+    def reset(self):
+        self.v = self.start(self.v)
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "found"),
+    [(LEAKY, False), (CHARGED, False), (DECAYING, False), (STATELESS, True), (None, False)],
+    ids=["snntorch", "spikingjelly", "in place", "none", "cannot be read"],
+)
+def test_a_library_may_keep_the_state_that_the_next_part_needs(
+    tmp_path: Path, library: str | None, found: bool
+) -> None:
+    """Of a spiking net's time steps it was said: "one call of the net for the whole batch, instead
+    of one for each part of it in a loop (forward_pass)". Its convolutions are seen in stacks of
+    their own."""
+    (tmp_path / "train.py").write_text(SPIKING)
+    number = 1
+    if library is not None:
+        folder = tmp_path / "site-packages" / "spikes"
+        folder.mkdir(parents=True)
+        (folder / "leaky.py").write_text(library)
+        number = line_of(library, "# LIBRARY")
+    call = f"forward_pass (train.py:{line_of(SPIKING, '# CALL')})"
+    container = "Sequential.forward (torch/nn/modules/container.py:250)"
+    convolution = (call, NET[0], container, NET[0], "Conv2d.forward (torch/nn/modules/conv.py:9)")
+    node = (call, NET[0], container, NET[0], f"forward (site-packages/spikes/leaky.py:{number})")
+    source = SourceStructure(SourceLines([tmp_path]))
+    assert source.of(convolution).in_parts == call
+    assert bool(source.of(node).in_parts) is found
+    assert bool(source.of(convolution).in_parts) is found
+
+
+def line_of(text: str, mark: str) -> int:
+    return next(at for at, one in enumerate(text.splitlines(), 1) if mark in one)
