@@ -3,10 +3,10 @@
 import ast
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 from .code_places import calls, copies_to_gpu, waits_for_gpu
+from .line_syntax import nodes_in, root_of, statements_in
 from .place_names import users_function
 from .stack_samples import FrameShare
 
@@ -42,8 +42,7 @@ def copied_at_once(place: FrameShare) -> bool:
         and call.func.attr in _MOVES
         and not _is_type(call)
         and _is_made(call.func.value)
-        for statement in _parsed(place.line)
-        for call in ast.walk(statement)
+        for call in nodes_in(place.line)
     )
 
 
@@ -74,7 +73,7 @@ def _name_filled(place: FrameShare) -> str:
     """ "mask" of `mask = torch.zeros(n, m)`, all on one line; "" of anything else."""
     if place.phase == "data" or not place.in_net or copies_to_gpu(place) or waits_for_gpu(place):
         return ""
-    match _parsed(place.line):
+    match statements_in(place.line):
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if _is_made(value):
             return name if calls(place, FILLED) else ""
     return ""
@@ -116,26 +115,27 @@ def _copies(line: str, name: str) -> bool:
         and one.attr in _MOVES
         and isinstance(one.value, ast.Name)
         and one.value.id == name
-        for statement in _parsed(line)
-        for one in ast.walk(statement)
+        for one in nodes_in(line)
     )
 
 
 def _writes(line: str, name: str) -> bool:
-    """`padded[i] = row`."""
-    return any(
-        isinstance(one, ast.Subscript)
-        and isinstance(one.ctx, ast.Store)
-        and ast.unparse(one.value) == name
-        for statement in _parsed(line)
-        for one in ast.walk(statement)
-    )
-
-
-@lru_cache(maxsize=256)
-def _parsed(line: str) -> list[ast.stmt]:
-    """Of a line that is a statement by itself; nothing of one that begins or continues another."""
-    try:
-        return ast.parse(line.strip()).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    """`padded[i] = row`, `padded[i].copy_(row)`, `hot.scatter_(1, labels, 1)`, `padded += rows`.
+    Numbers are no data: `mask[i].narrow(0, n, rest).fill_(1)`."""
+    for one in nodes_in(line):
+        match one:
+            case ast.Subscript(value=value, ctx=ast.Store()) | ast.AugAssign(target=value):
+                written = value
+            case ast.Assign(targets=[ast.Name() as value], value=ast.BinOp()):
+                written = value
+            case ast.Call(func=ast.Attribute(attr=method, value=value)) if (
+                method.endswith("_") and not method.startswith("_") and method not in _CHANGES
+            ):
+                written = value
+            case ast.keyword(arg="out", value=value):
+                written = value
+            case _:
+                continue
+        if root_of(written) == name:
+            return True
+    return False

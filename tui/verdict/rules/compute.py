@@ -1,15 +1,13 @@
 """With a GPU: nothing on the host holds the run back, so the GPU does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from ..code_loops import looped_cells
 from ..code_places import (
-    ATTENDS,
     ATTENTION_CALL,
-    PRODUCT_CALL,
     convolves,
     main_places,
     multiplies,
@@ -24,14 +22,14 @@ from ..gpu_activity import GpuActivity
 from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, uses_tensor_cores
 from ..memory.trends import batch_room, larger_batch, to_eights
-from ..place_names import call_at, own_frame, users_function
+from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
-from ..stack_samples import FrameShare
 from ..statistics import without_rows
 from ..step_time import issued_of, wall_of
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
+from .attention import attention_from_parts
 from .gpu_work import (
     BF16_LINE,
     HALF,
@@ -90,22 +88,11 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
         if size is not None and size % 8:
             return (*found.advice, f"batch_size {size} → {to_eights(size)}, a multiple of 8")
     if found.kind == "memory-bandwidth":
-        attention = _attention_from_parts(main_places(window))
+        attention = attention_from_parts(main_places(window))
         if attention is not None:
             fused = "F.scaled_dot_product_attention does it in one kernel, without the scores"
             return (f"{call_at(attention, ATTENTION_CALL)}: {fused}", *found.advice)
     return found.advice
-
-
-def _attention_from_parts(places: Sequence[FrameShare]) -> FrameShare | None:
-    """A softmax within the net, in a function that is called attention or multiplies as well: a
-    loss, a router and a metric have one, too."""
-    multiplying = {users_function(one) for one in places if PRODUCT_CALL.search(one.line)}
-    for one in places:
-        named = ATTENDS.search(own_frame(one) or "") or users_function(one) in multiplying
-        if one.in_net and named and ATTENTION_CALL.search(one.line):
-            return one
-    return None
 
 
 def _with_room(found: Finding, window: StepWindow) -> Finding:

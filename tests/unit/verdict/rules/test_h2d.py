@@ -314,6 +314,29 @@ def test_what_is_there_already_or_has_data_is_not_to_be_made_on_the_gpu(line: st
     assert not advised(made).startswith("make it on the GPU")
 
 
+@pytest.mark.parametrize(
+    ("text", "is_data"),
+    [
+        ("padded[i, : len(s)].copy_(s)", True),
+        ("padded[i][0] = s", True),
+        ("padded += rows", True),
+        ("padded = padded | rows", True),
+        ("padded.scatter_(1, labels, 1)", True),
+        ("torch.cumsum(rows, 0, out=padded)", True),
+        ("padded[i].narrow(0, n, rest).fill_(1)", False),
+        ("other[i] = padded[i]", False),
+    ],
+)
+def test_what_the_hosts_data_is_written_into_is_data(text: str, is_data: bool) -> None:
+    made = FrameShare(
+        0.02, "pad (m.py:3)", None, "padded = torch.zeros(n, m)", "forward", in_net=True
+    )
+    rows = FrameShare(0.18, "pad (m.py:5)", None, text, "forward", in_net=True)
+    there = "padded = padded.to(device)"
+    copied = FrameShare(0.14, "pad (m.py:6)", None, there, "forward", in_net=True)
+    assert advised(made, rows, copied).startswith("make it on the GPU") is not is_data
+
+
 def test_an_attribute_of_another_object_is_another_tensor() -> None:
     made = FrameShare(
         0.02, "step (train.py:30)", None, "x = torch.zeros(n, m)", "forward", in_net=True
