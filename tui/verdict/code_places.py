@@ -20,8 +20,6 @@ READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 MAKING_CALL: Final = re.compile(limits.MAKING_LINES)
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
-ATTENDS: Final = re.compile(r"Attention|attention|Attn|attn|MultiHead|Transformer")
-"""In the name of a module that attends."""
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
 FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")

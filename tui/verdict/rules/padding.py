@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...steps import Padding
-from ..code_places import ATTENDS, calls, main_places, share_held, share_where
+from ..code_places import calls, main_places, share_held, share_where
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, gain_on_the_host, replayed
 from ..forecast.interval import at_least
@@ -35,6 +35,7 @@ TRIMS_FIRST: Final = 0.5
 """Of what sorting saves: where less of it comes from that alone, texts are sorted at once."""
 RECURRENT: Final = re.compile(r"(LSTM|GRU|RNN)\.forward \(torch/nn/modules/rnn\.py")
 POSITION_CALL: Final = re.compile(r"\b(conv1d|scaled_dot_product_attention)\(")
+ATTENDS: Final = re.compile(r"Attention|MultiHead|Transformer|attention")
 LEAST_OF_NET: Final = 1 / 3
 """Of a forward's samples, in layers that compute at each position. Only these count: what embeds
 the texts, and guesses words, lies beside them in a transformer written by hand (they hold 43 %)."""
