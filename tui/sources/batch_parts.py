@@ -33,6 +33,8 @@ LIKEWISE: Final = re.compile(r"(params|parameters|grads?|gradients|layers|blocks
 """How names of the user's own for such parts end."""
 RESIZES: Final = re.compile(r"(interpolate|upsample|resize|pool[123]d)$")
 """Given a size by the part, each turn has tensors of another shape."""
+RESETS: Final = re.compile(r"(reset|detach)_(net|hidden|states?|mem)")
+"""How functions are named that begin the state of a net anew, which it has then."""
 IN_ORDER: Final = frozenset(("step", "grad"))
 """An environment's, a sampler's or an inner optimizer's step follows the one before, and what is
 adapted by gradients of its own is another net in each turn."""
@@ -59,6 +61,17 @@ def in_parts(
             return ""
         hands_on = hands_on or keeps_state(place.scope)
     return ""
+
+
+def resets_a_net(scope: ast.AST) -> bool:
+    """It begins its net's state anew, which the calls between hand on: `functional.reset_net(net)`
+    of spikingjelly, `utils.reset(net)` of snntorch."""
+    calls = (one for one in ast.walk(scope) if isinstance(one, ast.Call))
+    return any(
+        RESETS.fullmatch(name_of(one.func))
+        or (name_of(one.func) == "reset" and any(map(name_of, one.args)))
+        for one in calls
+    )
 
 
 def _may_be_one(loop: ast.AST, parts: Parts) -> bool:

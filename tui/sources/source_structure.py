@@ -17,7 +17,7 @@ from ..model.code_lines import computes, imports_torch
 from ..model.frames import place_of
 from ..verdict.code_origin import is_users
 from .after_update import evaluates_after_update
-from .batch_parts import calls_with_part, in_parts, reads_part
+from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
 from .inline_evaluation import inline_evaluation
 from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
 from .source_code import SourceLines
@@ -162,8 +162,10 @@ class SourceStructure:
         helpers = _asked_without_gradients(way)
         self._learned |= {place.scope for place in helpers or ()}
         self._learn_order(frames, net)
-        parts = in_parts(inner, calls_with_part, self._in_order)
-        parts = parts or in_parts(way, calls_with_part, self._in_order)
+        parts = ""
+        if not any(resets_a_net(place.scope) for place in (*inner, *way)):
+            parts = in_parts(inner, calls_with_part, self._in_order)
+            parts = parts or in_parts(way, calls_with_part, self._in_order)
         turns = "" if parts or evaluation else self._turns(frames)
         evaluates = bool(evaluation) or again or bool(inline)
         unpacked = self._is_unpacked(frames)

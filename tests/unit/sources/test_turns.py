@@ -234,7 +234,7 @@ def test_a_net_that_keeps_a_state_needs_its_turns_in_order(
 
 SPIKING = """
 def forward_pass(net, data):
-    utils.reset(net)
+    begin(data)
     for step in range(data.size(0)):
         kept.append(net(data[step]))  # CALL
     return torch.stack(kept)
@@ -303,6 +303,19 @@ def test_a_library_may_keep_the_state_that_the_next_part_needs(
     assert source.of(convolution).in_parts == call
     assert bool(source.of(node).in_parts) is found
     assert bool(source.of(convolution).in_parts) is found
+
+
+@pytest.mark.parametrize(
+    ("begun", "found"),
+    [("utils.reset(net)", False), ("functional.reset_net(net)", False), ("env.reset()", True)],
+)
+def test_a_net_whose_state_begins_anew_has_one(tmp_path: Path, begun: str, found: bool) -> None:
+    """snntorch's and spikingjelly's tutorials, before a neuron of theirs was sampled."""
+    text = SPIKING.replace("begin(data)", begun)
+    (tmp_path / "train.py").write_text(text)
+    call = f"forward_pass (train.py:{line_of(text, '# CALL')})"
+    convolution = (call, NET[0], "Conv2d.forward (torch/nn/modules/conv.py:9)")
+    assert bool(SourceStructure(SourceLines([tmp_path])).of(convolution).in_parts) is found
 
 
 def line_of(text: str, mark: str) -> int:
