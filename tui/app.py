@@ -394,6 +394,6 @@ def run_screen(
 
 
 def _files_here(frame: str, snapshot: Snapshot) -> SourceText:
-    from .sources.source_code import read_around  # what most sessions never need
+    from .sources.source_text.files import read_around  # what most sessions never need
 
     return read_around(frame, snapshot)

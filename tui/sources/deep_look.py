@@ -19,7 +19,7 @@ from ..requests import AskMemory, AskProfile
 from ..trace.events import MOST_BYTES
 from ..trace.leaks import MemoryWindow
 from ..trace.profile import Recorded, Window
-from .source_code import ShortPaths
+from .source_text.files import ShortPaths
 
 POLL_MS: Final = 100
 PATIENCE_S: Final = 75.0

@@ -22,7 +22,7 @@ from ..model.plausible import is_plausible
 from ..requests import AskStacks, Leave, Subscribe
 from ..steps import Batch
 from .marks.reader import Decoded, ReplyReader
-from .source_code import ShortPaths, SourceLines, roots_of
+from .source_text.files import ShortPaths, SourceLines, roots_of
 from .stack_samples import PIN_LOOP, frame_text
 
 if TYPE_CHECKING:

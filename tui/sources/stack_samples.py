@@ -8,7 +8,7 @@ from typing import Final
 from ..model.frames import is_waiting
 from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
-from .source_structure import UNKNOWN, Structure, runs_a_net
+from .source_text.structure import UNKNOWN, Structure, runs_a_net
 
 _THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
 _PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')

@@ -17,8 +17,8 @@ from ..discovery.state_page import PROC, is_root, no_stacks, ptrace_scope
 from ..discovery.targets import still_runs
 from ..model.observations import AnyObservation, Missing, StacksSeen
 from .py_spy import CHUNK_S, MOST_TRACE_BYTES, SAMPLES, SOON_S, PySpy, Ran, read_trace, with_unseen
-from .source_code import ShortPaths, SourceLines, roots_of
-from .source_structure import SourceStructure
+from .source_text.files import ShortPaths, SourceLines, roots_of
+from .source_text.structure import SourceStructure
 from .stack_samples import sampled
 from .system import Descendants, Pace
 

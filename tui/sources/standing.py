@@ -18,7 +18,7 @@ from ..model.observations import AnyObservation, PendingSeen, RanksSeen, RankUse
 from ..verdict.job.standing import Pending, StandingRank
 from .collectives import Answer, CollectivesAsker, Entry, Trace, bytes_of
 from .py_spy import Frame
-from .source_code import ShortPaths
+from .source_text.files import ShortPaths
 from .stack_samples import frame_text
 from .stacks import find_py_spy
 

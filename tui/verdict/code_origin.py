@@ -30,7 +30,8 @@ LIBRARIES: Final = frozenset((
 ))
 # fmt: on
 """Packages that are not the user's own code, wherever they lie, and that nobody names a folder of
-their own after. What else is installed keeps its folder in the path (`sources/source_code.py`)."""
+their own after. What else is installed keeps its folder in the path
+(`sources/source_text/files.py`)."""
 
 MACHINERY: Final = (
     "multiprocessing/",

@@ -9,8 +9,8 @@ import pytest
 from gpuwatch.tui.model.code_lines import computes, imports_torch
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import phase_of
-from gpuwatch.tui.sources.source_code import ShortPaths, SourceLines
-from gpuwatch.tui.sources.source_structure import SourceStructure
+from gpuwatch.tui.sources.source_text.files import ShortPaths, SourceLines
+from gpuwatch.tui.sources.source_text.structure import SourceStructure
 
 RENDERS = """
 import torch

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.sources.source_code import AROUND, package_folders, read_around
+from gpuwatch.tui.sources.source_text.files import AROUND, package_folders, read_around
 from tests.tui.fake_run import HELLO, FakeRun
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.sources.source_code import SourceLines
-from gpuwatch.tui.sources.source_structure import SourceStructure, Structure
+from gpuwatch.tui.sources.source_text.files import SourceLines
+from gpuwatch.tui.sources.source_text.structure import SourceStructure, Structure
 from tests.unit.sources.test_source_structure import NET, structure
 
 VALIDATION = """

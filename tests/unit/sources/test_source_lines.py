@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gpuwatch.tui.sources.source_code import SourceLines
+from gpuwatch.tui.sources.source_text.files import SourceLines
 
 
 def test_the_innermost_line_of_the_users_own(tmp_path: Path) -> None:

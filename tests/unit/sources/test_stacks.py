@@ -9,8 +9,8 @@ from gpuwatch.probe.wire import UNCOUNTED
 from gpuwatch.tui.model.frames import waits_for_work
 from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.sources.py_spy import read_trace
-from gpuwatch.tui.sources.source_code import ShortPaths, SourceLines
-from gpuwatch.tui.sources.source_structure import SourceStructure
+from gpuwatch.tui.sources.source_text.files import ShortPaths, SourceLines
+from gpuwatch.tui.sources.source_text.structure import SourceStructure
 from gpuwatch.tui.sources.stack_samples import Chunk, sampled
 from gpuwatch.tui.sources.stacks import why_refused
 from gpuwatch.tui.verdict.code_origin import is_users

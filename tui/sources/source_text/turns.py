@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .source_places import FUNCTIONS, Function
+from .places import FUNCTIONS, Function
 
 CHANGES: Final = frozenset((*dir(list), *dir(deque), *dir(dict), *dir(set)))
 """What is called of a container changes it; of a tensor what ends in "_"."""

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from .source_places import LOOPS, Place, holds, learns, name_of
+from .places import LOOPS, Place, holds, learns, name_of
 from .value_flow import TURNS, read, rebound, root, stored
 
 Says = Callable[[ast.AST], bool]

@@ -5,8 +5,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..verdict.thresholds.samples import ENVIRONMENT_METHODS
-from .source_places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
+from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
+from .places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
 from .training_values import feeds_training
 
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))

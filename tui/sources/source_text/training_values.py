@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from ..verdict.thresholds.samples import ENVIRONMENT_METHODS
-from .source_environments import asks_environment
-from .source_places import Function, Place, holds, learns, name_of
+from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
+from .environments import asks_environment
+from .places import Function, Place, holds, learns, name_of
 from .value_flow import Reached, reached
 
 KEPT_FILES: Final = 8

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .packing import MANY_LENGTHS
-from .source_places import FUNCTIONS, Function, name_of
+from .places import FUNCTIONS, Function, name_of
 
 SHAPES: Final = frozenset(("size", "len", "dim", "ndimension", "numel"))
 OF_SHAPES: Final = SHAPES | {

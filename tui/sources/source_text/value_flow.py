@@ -5,7 +5,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from .source_places import FUNCTIONS, Place, enclosing, name_of
+from .places import FUNCTIONS, Place, enclosing, name_of
 
 Ends = Callable[[ast.stmt, Place], bool]
 """Whether a statement that reads the value is what is looked for."""

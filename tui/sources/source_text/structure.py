@@ -13,16 +13,13 @@ from functools import lru_cache
 from itertools import groupby, takewhile
 from typing import Final
 
-from ..model.code_lines import computes, imports_torch
-from ..model.frames import place_of
-from ..verdict.code_origin import is_users
+from ...model.code_lines import computes, imports_torch
+from ...model.frames import place_of
+from ...verdict.code_origin import is_users
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
-from .inline_evaluation import inline_evaluation
-from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
-from .source_code import SourceLines
-from .source_environments import acting_turn, is_environment, turns_around
-from .source_evaluations import (
+from .environments import acting_turn, is_environment, turns_around
+from .evaluations import (
     evaluation_of,
     is_off,
     is_validation,
@@ -30,7 +27,10 @@ from .source_evaluations import (
     loop_of_actions,
     turns_gradients_off,
 )
-from .source_places import Place, scope_of
+from .files import SourceLines
+from .inline_evaluation import inline_evaluation
+from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
+from .places import Place, scope_of
 from .training_values import learned_from
 from .trimming import trims
 from .turns import stateful

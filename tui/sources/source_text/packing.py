@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from ..verdict.code_origin import MACHINERY
-from .source_places import FUNCTIONS, Place, name_of
+from ...verdict.code_origin import MACHINERY
+from .places import FUNCTIONS, Place, name_of
 
 PACKS: Final = re.compile(
     r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen|trim_(batch|pad)"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ..verdict.thresholds.samples import ENVIRONMENT_METHODS
-from .source_places import Function, Place, holds, name_of
+from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
+from .places import Function, Place, holds, name_of
 from .value_flow import LOOP_STATEMENTS, gathered, reached, read
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...probe.wire import UNCOUNTED
-from ..messages import Hello
-from ..model.frames import place_of
-from ..model.provider import SourceText
-from ..model.snapshot import Snapshot
-from ..verdict.code_origin import is_users
+from ....probe.wire import UNCOUNTED
+from ...messages import Hello
+from ...model.frames import place_of
+from ...model.provider import SourceText
+from ...model.snapshot import Snapshot
+from ...verdict.code_origin import is_users
 
 # File names as py-spy shortens them elsewhere: "torch/nn/functional.py", "train.py".
 

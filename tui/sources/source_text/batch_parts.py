@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence, Set
 from typing import Final
 
-from .source_places import Comprehension, Place, enclosing, holds, learns, name_of
+from .places import Comprehension, Place, enclosing, holds, learns, name_of
 from .turns import (
     Parts,
     bound_by,
