@@ -135,7 +135,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     computes: bool = False
     acts: bool | None = None
     feeds: bool = False
-    """What its source says, as in `source_structure.Structure`."""
+    """What its source says, as in `source_text.structure.Structure`."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
