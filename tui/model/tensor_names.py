@@ -3,9 +3,10 @@ that become a tensor at the end are none."""
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
+
+from ..verdict.syntax import parsed
 
 _NUMBER: Final = ("int", "float", "bool", "str", "len", "range", "list", "dict", "tuple", "sorted")
 """What a call of these gives is Python's own."""
@@ -80,18 +81,13 @@ class Lines(NamedTuple):
 def works_on_tensors(function: Sequence[str], lines: Lines, here: int) -> bool:
     """Line `here` of a function works on a tensor itself: a method may only ask for its size. False
     where the function cannot be parsed."""
-    try:
-        return _works(_parsed(function), lines, here)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-
-
-def _parsed(function: Sequence[str]) -> ast.Module:
     # A method is indented.
     first = "if True:" if function and function[0][:1].isspace() else ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the user's code, which Python has shown them
-        return ast.parse("\n".join((first, *function)))
+    tree = parsed("\n".join((first, *function)))
+    try:
+        return tree is not None and _works(tree, lines, here)
+    except RecursionError:
+        return False  # an expression of thousands of terms
 
 
 def _works(tree: ast.Module, lines: Lines, here: int) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from .code_places import calls, copies_to_gpu, waits_for_gpu
-from .line_syntax import nodes_in, root_of, statements_in
 from .place_names import users_function
 from .stack_samples import FrameShare
+from .syntax import nodes_in, root_of, statements_in
 
 _MAKERS: Final = frozenset(
     f"torch.{name}"

@@ -24,11 +24,17 @@ def asks_environment(statement: ast.stmt) -> bool:
     )
 
 
+def frames_of_environment(way: Sequence[Place]) -> int:
+    """How many of the innermost frames are an environment's own, up to the outermost function of
+    its interface: these may loop too, as over the pipes to many environments."""
+    found = (at for at, place in enumerate(way, 1) if _name(place) in ENVIRONMENT_METHODS)
+    return max(found, default=0)
+
+
 def turns_around(way: Sequence[Place]) -> set[ast.AST]:
     """The loop in which a stack is, and the functions up to it; an environment's own are none."""
-    steps = [at for at, place in enumerate(way) if _name(place) in ENVIRONMENT_METHODS]
     found = set[ast.AST]()
-    for place in way[steps[-1] + 1 if steps else 0 :]:
+    for place in way[frames_of_environment(way) :]:
         loops = (one for one in place.around() if isinstance(one, LOOP_STATEMENTS))
         if (loop := next(loops, None)) is not None:
             return found | {loop}

@@ -5,7 +5,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
+from .environments import frames_of_environment
 from .places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
 from .training_values import feeds_training
 
@@ -72,14 +72,9 @@ def loop_around(way: Sequence[Place]) -> ast.AST | None:
 
 
 def loop_of_actions(way: Sequence[Place]) -> ast.AST | None:
-    """That in which an environment is called: its own lines may loop too, as over the pipes to many
-    environments."""
-    acts = [
-        at
-        for at, place in enumerate(way)
-        if isinstance(place.scope, Function) and place.scope.name in ENVIRONMENT_METHODS
-    ]
-    return loop_around(way[acts[-1] + 1 :]) if acts else None
+    """That in which an environment is called; None where none is."""
+    inner = frames_of_environment(way)
+    return loop_around(way[inner:]) if inner else None
 
 
 def is_off(place: Place) -> bool:

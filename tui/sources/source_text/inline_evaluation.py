@@ -6,8 +6,9 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from ...verdict.syntax import root_of
 from .places import LOOPS, Place, holds, learns, name_of
-from .value_flow import TURNS, read, rebound, root, stored
+from .value_flow import TURNS, read, rebound, stored
 
 Says = Callable[[ast.AST], bool]
 LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
@@ -112,9 +113,9 @@ def _made(statement: ast.stmt) -> set[str]:
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             found.add(one.id)
         elif isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store):
-            found.add(root(one))
+            found.add(root_of(one))
         elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            found.add(root(one.value.func))
+            found.add(root_of(one.value.func))
     for one in ast.walk(statement):
         # `for group in optimizer.param_groups: group["lr"] = …` changes the optimizer.
         if isinstance(one, ast.For) and found & _stored_into(one):
@@ -125,7 +126,7 @@ def _made(statement: ast.stmt) -> set[str]:
 def _stored_into(loop: ast.For) -> set[str]:
     """Of its targets those whose items or attributes are bound in it."""
     changed = (
-        root(one)
+        root_of(one)
         for one in ast.walk(loop)
         if isinstance(one, (ast.Attribute, ast.Subscript)) and isinstance(one.ctx, ast.Store)
     )

@@ -6,7 +6,6 @@ functions, as it lies on disk.
 """
 
 import ast
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import Final
 from ...model.code_lines import computes, imports_torch
 from ...model.frames import place_of
 from ...verdict.code_origin import is_users
+from ...verdict.syntax import parsed
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
 from .environments import acting_turn, is_environment, turns_around
@@ -303,14 +303,7 @@ def _without_library(frames: Sequence[str]) -> Sequence[str]:
 
 
 def _parsed(text: str) -> ast.Module | None:
-    if not 0 < len(text) <= MOST_CHARACTERS:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the user's code, which Python has shown them
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    return parsed(text) if 0 < len(text) <= MOST_CHARACTERS else None
 
 
 def _function(frame: str) -> str:

@@ -5,6 +5,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from ...verdict.syntax import root_of
 from .places import FUNCTIONS, Place, enclosing, name_of
 
 Ends = Callable[[ast.stmt, Place], bool]
@@ -140,9 +141,9 @@ def gathered(node: ast.AST) -> set[str]:
     found = stored(node)
     for one in ast.walk(node):
         if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
-            found.add(root(one))
+            found.add(root_of(one))
         elif isinstance(one, ast.Call) and name_of(one.func) in ("append", "extend"):
-            found.add(root(one.func))
+            found.add(root_of(one.func))
         elif isinstance(one, FUNCTIONS):
             found.add(one.name)
     return found - {"", "self"}
@@ -156,10 +157,3 @@ def rebound(statement: ast.stmt) -> set[str]:
         return set()
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     return set[str]().union(*map(stored, targets))
-
-
-def root(node: ast.AST) -> str:
-    """ "stats" of `stats["loss"].append`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""

@@ -13,12 +13,12 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
 from ..idle_ledger import in_half_type
-from ..line_syntax import nodes_in
 from ..pauses import warm_recent
 from ..place_names import function_of, place_evidence, users_function
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..step_time import wall_of
+from ..syntax import nodes_in
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, MOST_EVIDENCE
 from ..window import StepWindow

@@ -1,0 +1,34 @@
+"""The text of a program as syntax: of files, of functions, and of sampled lines."""
+
+import ast
+import warnings
+from functools import lru_cache
+
+
+def parsed(text: str) -> ast.Module | None:
+    """None of what is no Python, or nested too deeply."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the user's code, which Python has shown them
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+@lru_cache(maxsize=256)
+def statements_in(line: str) -> tuple[ast.stmt, ...]:
+    """Of a line that is a statement by itself; nothing of one that begins or continues another."""
+    tree = parsed(line.strip())
+    return () if tree is None else tuple(tree.body)
+
+
+def nodes_in(line: str) -> tuple[ast.AST, ...]:
+    """All of them."""
+    return tuple(node for statement in statements_in(line) for node in ast.walk(statement))
+
+
+def root_of(node: ast.AST) -> str:
+    """ "mask" of `mask[i].narrow(0, 1, n)`; "" of what begins with no name."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
