@@ -128,8 +128,8 @@ _CAUSES: Final[dict[CauseName, tuple[tuple[str, ...], str]]] = {
     # Who reads every gradient waits in clipping, which is the optimizer's.
     "norms": (("sync", "optimizer"), SYNC_ADVICE + "|clip_grad_norm|foreach"),
     "classes": (("sync", "host"), SYNC_ADVICE + "|metric"),
-    "pieces": (("launch",), LAUNCH_ADVICE + r"|one call of the net"),
-    # On a GPU that they keep busy, cells one by one are slower kernels.
+    # On a GPU that they keep busy, pieces and cells one by one are slower kernels.
+    "pieces": (("launch", "compute"), LAUNCH_ADVICE + r"|one call of the net"),
     "cells": (("launch", "compute"), LAUNCH_ADVICE),
     "full_precision": (("compute",), "bf16|autocast|bfloat16|TF32|tf32|matmul_precision"),
     "pageable": (("h2d", "sync"), r"pin_memory|non_blocking|copy|uint8"),

@@ -27,7 +27,7 @@ SUBS = {
         *("cpu-bound", "cores"),
     },
     "launch": {"cpu-starved"},
-    "compute": {"saturated", "precision", "fp32", "misaligned", "underfilled", "cells"},
+    "compute": {"saturated", "precision", "fp32", "misaligned", "underfilled", "cells", "parts"},
     "evaluation": {"rollout"},
     "memory-growth": {"growth", "leak", "fragmentation"},
 }

@@ -215,9 +215,21 @@ class EvaluationCycleStore:
         )
         self._open(whole=True, first=False)
 
-    def all(self) -> tuple[EvaluationCycle, ...]:
-        """Oldest first."""
-        return tuple(self._cycles)
+    def all(self, evaluating_ns: int = 0) -> tuple[EvaluationCycle, ...]:
+        """Oldest first. The run's first evaluation is among them while it goes on, where the open
+        step has evaluated for so long: it may take longer than all training so far."""
+        if self._cycles or not evaluating_ns or not self._first or not self._steps:
+            return tuple(self._cycles)
+        now = EvaluationCycle(
+            steps=self._steps,
+            fetches=self._fetches,
+            wall_ns=self._wall_ns + evaluating_ns,
+            evaluation_ns=evaluating_ns,
+            first=True,
+            last_step=self._number,
+            under_way=True,
+        )
+        return (now,)
 
     def _open(self, whole: bool, first: bool) -> None:
         self._whole, self._first = whole, first

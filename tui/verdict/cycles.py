@@ -9,6 +9,7 @@ from .pauses import Pauses
 from .statistics import Share
 from .step_time import pace_of, paused_of
 from .thresholds import causes as limits
+from .thresholds.hysteresis import LEAST_STEPS
 from .window import StepWindow
 
 
@@ -20,6 +21,8 @@ class Cycles:
     count: int
     epochs: bool
     """Each is one epoch of the training loader."""
+    under_way: bool = False
+    """It is one alone, whose evaluation goes on."""
 
     @property
     def goes_on(self) -> float:
@@ -30,9 +33,9 @@ class Cycles:
 
 def cycles(window: StepWindow) -> Cycles | None:
     """What evaluations cost by the cycles that were seen from their beginning to their end. Several
-    alike are a rhythm, the run's start counting as a moment of it. One alone is none, but where it
-    is an epoch of the loader: then the epoch has ended in an evaluation, and the next one is as
-    long. None where neither is so."""
+    alike are a rhythm, the run's start counting as a moment of it. One alone is likely to be: where
+    it is an epoch of the loader, which has ended in an evaluation, and the next one is as long; and
+    where it is the run's first, as loops count their steps from there. None else."""
     batches = window.loaders[0].batches if window.loaders else None
     alike = _alike([one for one in window.cycles if one.whole])
     if not alike and window.cycles and batches:
@@ -40,8 +43,9 @@ def cycles(window: StepWindow) -> Cycles | None:
     if not alike or _is_over(alike[0], window):
         return None
     epochs = batches is not None and all(abs(one.fetches - batches) <= 1 for one in alike)
-    if len(alike) < 2 and not epochs:
-        return None  # of one or two nobody knows when the next comes
+    counted = alike[-1].first and alike[0].steps >= LEAST_STEPS
+    if len(alike) < 2 and not (epochs or counted):
+        return None  # nobody knows when the next comes
     trained_ns = sum(_training_ns(one, window) for one in alike)
     evaluated_ns = sum(one.evaluation_ns for one in alike)
     if trained_ns <= 0 or not evaluated_ns:
@@ -65,7 +69,7 @@ def cycles(window: StepWindow) -> Cycles | None:
         spacing_steps=steps / count,
         is_regular=True,
     )
-    return Cycles(pauses, count, epochs)
+    return Cycles(pauses, count, epochs, alike[0].under_way)
 
 
 def least_rate(count: int) -> float:

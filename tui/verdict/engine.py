@@ -17,6 +17,7 @@ from .notes import NoteReporter
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
 from .rules.memory_growth import as_note, will_matter
 from .scoring import (
+    beats,
     confidence_in_cause,
     confidence_in_none,
     missing_of,
@@ -28,7 +29,7 @@ from .scoring import (
 )
 from .thresholds import hysteresis as limits
 from .thresholds.causes import LEAST_MASKS
-from .window import SampleWindow, Window, WindowT
+from .window import SampleWindow, StepWindow, Window, WindowT
 
 _OF_THE_GPU: Final = ("compute", "memory-bandwidth", "padding")
 """Kinds of cause that are how the GPU does its work, not what keeps it from it."""
@@ -120,7 +121,8 @@ class Engine:
         newest_ns = window.spans[-1].end_ns if window.spans else -1
         if settled is not None and (early is not None or newest_ns == self._newest_ns):
             # Nothing new to weigh: the hysteresis must not count the same steps twice.
-            return _with_growth(settled, growth)
+            now = None if early is not None else book.under_way(window)
+            return _with_growth(settled if now is None else _beside(settled, now, window), growth)
         if (due := book.pending(window)) is not None:
             return _with_growth(settled, growth) if settled else _state(due, 0.0, growth, window)
         self._newest_ns = newest_ns
@@ -202,6 +204,9 @@ def _signals(window: Window) -> frozenset[str]:
         "counters": activity is not None and activity.busy is not None,
         "stacks": bool(main_places(window)),
         "padding": len(window.padding) >= LEAST_MASKS,
+        "evaluation": any(
+            not one.under_way for one in (window.cycles if isinstance(window, StepWindow) else ())
+        ),
         "unused gradients": window.settings is not None
         and window.settings.unused_parameters is not None,
     }
@@ -242,6 +247,17 @@ def _state(
         contributors=contributors,
         missing=missing_of(window),
     )
+
+
+def _beside(settled: Verdict, now: Finding, window: Window) -> Verdict:
+    """The settled verdict and what holds up the training now; that first where it is worth more."""
+    top, found = settled.finding, [settled.finding, *settled.contributors]
+    if any(one.kind == now.kind for one in found):
+        return settled
+    if beats(now, top, limits.SWAP_MARGIN) < limits.SWAP_ANEW:
+        return _verdict(top, settled.confidence, [now, *settled.contributors], (), window)
+    sure = confidence_in_cause(now, found, window)
+    return _verdict(now, sure, [one for one in found if one.share is not None], (), window)
 
 
 def _too_young(window: WindowT, book: Rulebook[WindowT], seen: Sequence[Finding]) -> bool:

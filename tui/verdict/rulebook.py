@@ -16,7 +16,7 @@ from .rules.communication import communication
 from .rules.compute import compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
 from .rules.double_precision import in_float64
-from .rules.evaluation import evaluation
+from .rules.evaluation import evaluation, evaluation_under_way
 from .rules.growing_graph import growing_graph
 from .rules.h2d import h2d
 from .rules.healthy import healthy
@@ -59,6 +59,8 @@ class Rulebook(Generic[WindowT]):
     """A pause that came once so far, and may be the cause if it comes again."""
     read_soon: Rule[WindowT]
     """A signal that may still show a cause, where none is seen yet."""
+    under_way: Rule[WindowT]
+    """What holds up the training now, so that no step ends, and has a share of the time."""
     causes: Mapping[Kind, Rule[WindowT]]
     """What can hold a share of the time."""
     unexplained: Rule[WindowT]
@@ -98,6 +100,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
     pending=gpu_clock_due,
     once=paused_once,
     read_soon=collectives_due,
+    under_way=evaluation_under_way,
     causes={
         "input": input_bound,
         "h2d": h2d,
@@ -134,6 +137,7 @@ BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
     pending=_never,
     once=_never,
     read_soon=_never,
+    under_way=_never,
     causes={
         "input": input_by_samples,
         "sync": no_probe.sync,

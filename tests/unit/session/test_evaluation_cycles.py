@@ -51,3 +51,15 @@ def test_a_look_at_the_held_out_set_before_training_is_no_part_of_a_cycle() -> N
     rows = run(12, lambda n: looked if n < 3 else trained | {"evaluation_ms": 80 * (n == 12)})
     seen = store(rows).all()
     assert [(one.fetches, one.first, one.whole) for one in seen] == [(10, True, True)]
+
+
+def test_the_first_evaluation_counts_while_it_goes_on() -> None:
+    """No step ends in it; later ones are known by those before."""
+    training = store(run(30, lambda _: {"forward_ms": 9, "other_ms": 1}))
+    assert training.all() == ()
+    (now,) = training.all(2_000 * MS)
+    assert (now.steps, now.last_step, now.first, now.under_way) == (30, 30, True, True)
+    assert (now.wall_ns, now.evaluation_ns) == (2_300 * MS, 2_000 * MS)
+    assert not any(one.under_way for one in store(every_tenth(25)).all(2_000 * MS))
+    assert store(every_tenth(9)[3:]).all(2_000 * MS) == (), "nobody knows how long it trained"
+    assert store([]).all(2_000 * MS) == (), "nothing was trained"

@@ -10,6 +10,7 @@ from ..findings import Finding, Kind
 from ..gpu_clock import unmeasured
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses, training_restarts
+from ..step_time import spent
 from ..thresholds import hysteresis as limits
 from ..window import RunFacts, StepWindow
 from .measured import replay_of
@@ -127,21 +128,27 @@ def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None
     fed = kind == "evaluation" and training_restarts(window)
     left = None if known is None else known.within((kind,), fed=fed)
     if known is None or left is None or found.mean_ns <= 0:
-        return gain_on_the_host(window, found.share.mean)
+        return gain_on_the_host(window, found.share.mean, pace_ns=found.mean_ns)
     after_ns = max(found.step_ns, left * known.record.step_ns)
     return Gain(max(1.0, found.mean_ns / after_ns), "estimate")
 
 
-def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False) -> Gain | None:
+def gain_on_the_host(
+    window: StepWindow, share: float, frees_cores: bool = False, pace_ns: float = 0.0
+) -> Gain | None:
     """Without a GPU: the host's phases are the truth, and one after the other, so that what lies
     beside the cause is what is left. None with a GPU.
 
     `frees_cores`: the loader's work goes too, and with it the wait for cores that its processes
-    have; else the loader may be the limit next.
+    have; else the loader may be the limit next. `pace_ns`: a step with its part of pauses that the
+    window does not hold, in which the loader is no limit.
     """
     if window.gpu_present:
         return None
+    total = spent(window.steps)
     least, left = loader_floor(window), 1.0 - share
+    if pace_ns > 0:
+        least *= min(1.0, total.wall_ns / max(1, total.steps) / pace_ns)
     if frees_cores:
         lack, workers = starved(window), window.loaders and window.loaders[0].num_workers
         own = 0.0

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from ..code_loops import looped_cells
+from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     ATTENTION_CALL,
     convolves,
@@ -38,6 +38,7 @@ from .gpu_work import (
     Work,
     bandwidth,
     cell_by_cell,
+    part_by_part,
     precision,
     products_seen,
     saturated,
@@ -268,8 +269,11 @@ def compute(window: StepWindow) -> Finding | None:
     looped, cells = looped_cells(window), None
     if looped is not None and looped.holds_most:
         cells = f"{looped.instead}, by kernels that cuDNN has for it"
+    parts = called_in_parts(window)
     if work is not None:
         found = None if cells is None else cell_by_cell(work, cells)
+        if found is None and parts is not None and parts.holds_most and not may_wait(window):
+            found = part_by_part(work, parts.instead)
         if found is not None:
             return replace(found, evidence=(*found.evidence, *_lag(device))[:MOST_EVIDENCE])
         for judge in KINDS_OF_WORK:

@@ -9,7 +9,7 @@ from ..code_places import main_places, share_where
 from ..cycles import Cycles, cycles
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
-from ..forecast.interval import interval_of, seldom, with_interval
+from ..forecast.interval import at_least, interval_of, seldom, with_interval
 from ..format import ms, percent
 from ..gpu_clock import idle_of, on_device
 from ..idle_ledger import idle_ledger
@@ -72,9 +72,7 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
     finding = _of_pauses(window, pauses)
     if finding is None:
         return None
-    unit = "epoch" if whole.epochs else f"{pauses.every_steps:.0f} steps"
-    often = f"one after each {unit} so far ({whole.count} of {whole.count}), {ms(pauses.each_ns)}"
-    seen = Evidence(f"evaluation: {often}", "hook", pauses.each_ns / 1e6, "ms")
+    seen = Evidence(f"evaluation: {_how_often(whole)}", "hook", pauses.each_ns / 1e6, "ms")
     advice = finding.advice
     if whole.epochs:
         epoch_ns = pauses.step_ns * pauses.every_steps
@@ -82,6 +80,8 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
         rarely = f"evaluate every {epochs} epochs: it would cost {percent(TARGET_BUDGET)}"
         advice = (rarely, *advice[1:])
     few = whole.count < RHYTHM_EVENTS
+    if whole.under_way and finding.forecast is not None:
+        finding = replace(finding, forecast=at_least(finding.forecast.speedup))
     return replace(
         finding,
         headline=f"{finding.headline}{' so far' if few else ''}",
@@ -89,6 +89,24 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
         advice=advice,
         goes_on=whole.goes_on if few else 1.0,
     )
+
+
+def _how_often(whole: Cycles) -> str:
+    pauses, count = whole.pauses, whole.count
+    if whole.under_way:
+        return f"one under way for {ms(pauses.each_ns)}, after {pauses.every_steps:.0f} steps"
+    if count == 1 and not whole.epochs:
+        return f"one so far, after {pauses.every_steps:.0f} steps, {ms(pauses.each_ns)}"
+    unit = "epoch" if whole.epochs else f"{pauses.every_steps:.0f} steps"
+    return f"one after each {unit} so far ({count} of {count}), {ms(pauses.each_ns)}"
+
+
+def evaluation_under_way(window: StepWindow) -> Finding | None:
+    """The run's first one while it goes on, when no step ends: upstream's DeepLab trains for 15 s
+    and evaluates for 31."""
+    if not any(cycle.under_way for cycle in window.cycles):
+        return None
+    return evaluation(window)
 
 
 _HEADLINES: Final[dict[Unmarked, str]] = {

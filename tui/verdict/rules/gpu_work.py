@@ -324,6 +324,28 @@ def cell_by_cell(work: Work, advice: str) -> Finding | None:
     return replace(found, forecast=Forecast(speedup_of(saved), 1.0, most))
 
 
+def part_by_part(work: Work, advice: str) -> Finding | None:
+    """A net called for one part of the batch after another keeps the device busy with kernels that
+    leave multiprocessors without work, which those of the whole batch would fill. An LSTM in tf32,
+    called for eight parts on 60 % of them, gained 4.5x by one call (H200); nothing is known beyond
+    what is empty."""
+    empty = (1.0 - work.sm) * work.busy
+    if empty < ENTER_SHARE:
+        return None
+    least = min(empty, work.busy * (1.0 - filled(work.tensor, work.fp32, work.dram)))
+    found = _estimate(
+        "compute",
+        "parts",
+        empty,
+        "the GPU is busy with one part of the batch after another, on "
+        f"{percent(work.sm)} of its multiprocessors",
+        work,
+        (advice,),
+        is_bound=True,
+    )
+    return replace(found, forecast=at_least(speedup_of(least)))
+
+
 KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     saturated,
     tf32,

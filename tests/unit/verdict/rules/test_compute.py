@@ -288,6 +288,28 @@ def test_cells_that_keep_the_gpu_busy_have_faster_kernels() -> None:
     assert found.sub != "cells"
 
 
+def test_parts_that_keep_the_gpu_busy_leave_some_of_it_empty() -> None:
+    """An LSTM in tf32, called for eight parts of its batch at 80 % busy: 4.5x by one call."""
+    seen = lines((0.5, "LSTM.forward (torch/nn/modules/rnn.py:1169)", ""))
+    loop = "Training.forward (training.py:171)"
+    part = replace(seen, main=(replace(seen.main[0], in_net=True, in_parts=loop),))
+    found = _at(90, 54, part)
+    assert (found.sub, found.severity, found.speedup_is) == ("parts", "critical", "bound")
+    assert found.advice[0].startswith("one call of the net for the whole batch")
+    assert found.forecast is not None
+    assert found.forecast.low == pytest.approx(1.56, rel=0.01)
+    assert found.forecast.high is None
+    # Kernels that have no multiprocessor left would take as long in one call.
+    assert _at(90, 86, part).sub != "parts"
+
+
+def _at(busy: float, sm: float, stacks: Stacks) -> Finding:
+    counters = activity(busy, sm=sm, tensor=15, fp32=1, dram=21)
+    found = compute(gpu_window(STEPS, BEHIND, activity=counters, stacks=stacks))
+    assert found is not None
+    return found
+
+
 def test_a_host_that_empties_the_cache_waits_for_the_gpu() -> None:
     """An LSTM in tf32 whose cache is emptied in each step: 1.62x by bf16, 1.09x by no emptying. The
     host's 52 ms in each forward counted as work of its own, which bf16 would not shorten."""

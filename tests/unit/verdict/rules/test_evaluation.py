@@ -20,6 +20,7 @@ from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import MS, even, loader, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
+WAITS: dict[str, Any] = {"data_ms": 3, "forward_ms": 3, "backward_ms": 4, "optimizer_ms": 0}
 
 
 def verdict(seen: StepWindow) -> Verdict:
@@ -265,8 +266,48 @@ def test_one_evaluation_at_the_end_of_an_epoch_has_a_share() -> None:
 
 
 @pytest.mark.parametrize("batches", [None, 1_000, 310])
-def test_one_evaluation_in_the_middle_of_an_epoch_has_none(batches: int | None) -> None:
-    assert evaluation(after(cycle(), batches=batches)) is None
+def test_one_evaluation_in_the_middle_of_an_epoch_is_likely_to_come_again(
+    batches: int | None,
+) -> None:
+    """Loops count their steps from the run's start, which is a moment of the rhythm."""
+    found = evaluation(after(cycle(), batches=batches))
+    assert found is not None
+    assert found.share == pytest.approx(0.41, abs=0.01)
+    assert found.goes_on == pytest.approx(2 / 3)
+    assert found.evidence[0].text == "evaluation: one so far, after 300 steps, 2.0 s"
+
+
+@pytest.mark.parametrize("fields", [{"first": False}, {"whole": False}, {"steps": 9}])
+def test_one_evaluation_that_no_rhythm_explains_has_no_share(fields: dict[str, Any]) -> None:
+    """After another one unlike it, after training that nobody saw, a check before the training."""
+    assert evaluation(after(cycle(**fields), batches=1_000)) is None
+
+
+def under_way(evaluated_ms: float) -> StepWindow:
+    """The run's first evaluation, after 100 steps of 10 ms, goes on."""
+    now = cycle(steps=100, evaluation_ms=evaluated_ms, last_step=100, under_way=True)
+    return window(even(100, **WAITS), cycles=(now,))
+
+
+def test_an_evaluation_under_way_has_its_share_so_far() -> None:
+    """DeepLabV3+ on an H200: "input, 1.4x" through 18 s of an evaluation, without which it was 3.1x
+    as fast. No step ends in it, so that nothing was weighed anew."""
+    engine = Engine()
+    before = engine.judge(replace(under_way(1), cycles=()))
+    assert before.finding.kind == "input"
+    short = engine.judge(under_way(400))
+    assert short.finding.kind == "input"
+    assert [one.kind for one in short.contributors] == ["evaluation"]
+    long = engine.judge(under_way(3_000))
+    assert long.finding.kind == "evaluation"
+    assert [one.kind for one in long.contributors] == ["input"]
+    assert long.finding.evidence[0].text == "evaluation: one under way for 3.0 s, after 100 steps"
+    assert long.finding.forecast is not None
+    assert long.finding.forecast.high is None, "it goes on"
+    assert 0.5 < long.confidence < 2 / 3
+    ended = run(160, lambda n: {**WAITS, "evaluation_ms": 3_000 if n == 100 else 0})
+    end = cycle(steps=100, evaluation_ms=3_000, last_step=100)
+    assert engine.judge(window(ended, cycles=(end,))).finding.kind == "evaluation"
 
 
 def test_two_evaluations_as_far_apart_as_the_first_from_the_start_are_a_rhythm() -> None:
