@@ -31,6 +31,8 @@ from ..window import StepWindow
 from .replay import ISSUING, Removal, StepReplay
 
 _WORKING: Final = (*ISSUING, "other")
+_NOT_WORKING: Final = ("data", "checkpoint", "evaluation", "compile")
+"""What the host does there is no wait for the GPU either."""
 NET: Final = ("forward", "backward")
 """Phases of the net."""
 
@@ -194,7 +196,7 @@ def _without_waits(share: float, record: StepReplay) -> Removal:
         return Removal()
     taken_ns = share * record.step_ns
     host_ns = record.host_ns(_WORKING)
-    blocked_ns = max(0.0, record.step_ns - host_ns - record.host_ns(("data",)))
+    blocked_ns = max(0.0, record.step_ns - host_ns - record.host_ns(_NOT_WORKING))
     left = 1.0 - max(0.0, taken_ns - blocked_ns) / host_ns if host_ns else 1.0
     return Removal(host=dict.fromkeys(_WORKING, max(0.0, left)), waits=True)
 
