@@ -9,6 +9,8 @@ FRAMEWORKS := build/frameworks
 PEERS := build/peers
 QUICK := "not gpu and not fault and not frameworks and not suite and not soak and not remote"
 
+NOT_IMPORTED := '/(tests|testing|networkx|pip|setuptools|mypy|mypyc)/'
+
 # Hundreds of processes import the same files: compiled once, whatever the shell's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -93,8 +95,8 @@ versions: $(INSTALLED)
 
 # A torch that is already there is reused (it is large, and it is the one that fits the driver);
 # then the machine's packages are visible in the environment. Without one, torch is installed in
-# the version of constraints.txt. pip would compile all that on one core. The stamp is last, so that an
-# interrupted install starts anew.
+# the version of constraints.txt. pip would compile all that on one core, and much that no run imports.
+# The stamp is last, so that an interrupted install starts anew.
 $(INSTALLED): pyproject.toml constraints.txt
 	rm -rf $(VENV)
 	if $(PYTHON) -c 'import torch' 2>/dev/null; then \
@@ -106,7 +108,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 			--constraint constraints.txt --editable '.[torch,demo,test]'; \
 	fi
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib/python3*/site-packages || true
+	$(BIN)/python -m compileall -qq -j 0 -x $(NOT_IMPORTED) $(VENV)/lib/python3*/site-packages || true
 	touch $@
 
 clean:
