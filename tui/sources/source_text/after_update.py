@@ -5,6 +5,8 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
+from .places import updates
+
 BACKWARD: Final = frozenset(("backward", "manual_backward"))
 
 
@@ -42,10 +44,7 @@ def _nets_of(call: ast.Call) -> tuple[str, ...]:
 
 
 def _trains(call: ast.Call) -> bool:
-    """`env.step(action)` acts, `optimizer.step()` learns."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    return call.func.attr in BACKWARD or (call.func.attr == "step" and not call.args)
+    return isinstance(call.func, ast.Attribute) and (call.func.attr in BACKWARD or updates(call))
 
 
 def _own_calls(region: ast.AST) -> Iterator[ast.Call]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
 from .places import Function, Place, holds, name_of
-from .value_flow import LOOP_STATEMENTS, gathered, reached, read
+from .value_flow import LOOP_STATEMENTS, Names, Values, gathered, reached, read
 
 
 def asks_environment(statement: ast.stmt) -> bool:
@@ -47,11 +47,11 @@ def acting_turn(way: Sequence[Place]) -> ast.AST | None:
     last answer."""
     steps = {outer for inner, outer in pairwise(way) if _name(inner) == "step"}
 
-    def asks(statement: ast.stmt, place: Place) -> bool:
+    def asks(statement: ast.stmt, place: Place, _: Names) -> bool:
         own = place in steps and holds(statement, place.line)
         return asks_environment(statement) and not own and not _steps_a_net(place.tree)
 
-    found = reached(way, asks)
+    found = reached(way, Values(asks))
     if found is None or not _goes_on(*found):
         return None
     place, statement = found
@@ -68,7 +68,8 @@ def _goes_on(place: Place, asks: ast.stmt) -> bool:
     if holds(asks, place.line):
         return bool(read(asks) & gathered(asks))
     behind = (replace(place, line=asks.lineno),)
-    return reached(behind, lambda one, _: one is not asks and holds(one, place.line)) is not None
+    values = Values(lambda one, *_: one is not asks and holds(one, place.line))
+    return reached(behind, values) is not None
 
 
 def is_environment(place: Place) -> bool:

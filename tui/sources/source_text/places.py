@@ -2,6 +2,7 @@
 around a line."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,12 @@ LOOPS: Final = (
 )
 LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
 """Names of calls that make the loop around them, or the function, one that trains."""
+NO_OPTIMIZER: Final = re.compile(
+    r"scheduler|sched(ule)?s?\b|sched_|\blr_|_lr\b|prof(iler)?\b|warm_?up|anneal|\bema\b|tracker|meter"
+    r"|logger|progress|\bp?bar\b|timer|stopper|stopping",
+    re.IGNORECASE,
+)
+"""What a `step` without arguments is called of that updates no weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +76,18 @@ def holds(node: ast.AST, line: int) -> bool:
 def learns(node: ast.AST) -> bool:
     """It holds a call that trains; what functions within it do is their own."""
     for one in ast.walk(node):
-        if isinstance(one, ast.Call):
-            name = name_of(one.func)
-            # `env.step(action)` acts, `optimizer.step()` learns.
-            if name in LEARNS or (name == "step" and not one.args):
-                return True
+        if isinstance(one, ast.Call) and (name_of(one.func) in LEARNS or updates(one)):
+            return True
     return False
+
+
+def updates(call: ast.Call) -> bool:
+    """`optimizer.step()` does; `env.step(action)` acts, and `scheduler.step(metrics=loss)`, or one
+    without a value, sets a rate."""
+    if name_of(call.func) != "step" or call.args or call.keywords:
+        return False
+    of = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return of is None or not NO_OPTIMIZER.search(ast.unparse(of))
 
 
 def name_of(called: ast.AST) -> str:

@@ -1,23 +1,37 @@
 """Whether a training learns from what a net answers, by the source."""
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
 from .environments import asks_environment
-from .places import Function, Place, holds, learns, name_of
-from .value_flow import Reached, reached
+from .places import Function, Place, holds, name_of
+from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 KEPT_FILES: Final = 8
 """As many as their trees are kept."""
+BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
+NUMBERS: Final = frozenset(("item", "float", "int", "bool", "len", "round"))
+"""Calls that give a number: a loss that is looked at, a count of what was right."""
+LEARNED: Final = re.compile(r"reward|score|advantage|label|target|token|\bids\b|action|weight")
+"""Names of numbers that a training learns from all the same."""
+GATHERS: Final = frozenset(("append", "extend", "print"))
+OF_NETS: Final = frozenset(
+    ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
+)
+"""What only a net, or an optimizer, is asked for: none is made of a loss that it is handed with."""
+MOST_FUNCTIONS: Final = 4
+"""Deep that a value is followed into functions that learn."""
 
 
 def learned_from(way: Sequence[Place], loop: ast.AST | None = None) -> Reached | None:
     """Where a training learns from what the innermost line makes, or all that `loop` around it
-    makes: tokens that a policy samples, outputs of several teachers."""
-    return reached(way, _trains, loop)
+    makes: tokens that a policy samples, outputs of several teachers. Not from a loss that decides
+    about a rate, a checkpoint or the end."""
+    return reached(way, _VALUES, loop)
 
 
 def feeds_training(way: Sequence[Place], loop: ast.AST, inner: Place | None) -> bool:
@@ -39,11 +53,60 @@ def _statements(loop: ast.AST, tree: ast.Module) -> Iterator[ast.stmt]:
         yield from (one for one in ast.walk(node) if isinstance(one, ast.stmt))
 
 
-def _trains(statement: ast.stmt, place: Place) -> bool:
-    """It learns, or calls a function of the same file that does."""
-    calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
-    called = {name_of(one) for one in calls if isinstance(one, ast.Name) or _is_own(one)}
-    return learns(statement) or not called.isdisjoint(_learners(place.tree))
+def _trains(statement: ast.stmt, place: Place, known: Names, depth: int = 0) -> bool:
+    """The backward is in it, or in a function of the same file that is handed the value by it."""
+    calls = [one for one in ast.walk(statement) if isinstance(one, ast.Call)]
+    if any(name_of(one.func) in BACKWARD for one in calls):
+        return True
+    if depth == MOST_FUNCTIONS:
+        return False
+    learners = _learners(place.tree)
+    return any(
+        _learns_from(learners[name_of(one.func)], one, place, known, depth)
+        for one in calls
+        if name_of(one.func) in learners and (isinstance(one.func, ast.Name) or _is_own(one.func))
+    )
+
+
+def _learns_from(
+    function: Function, call: ast.Call, place: Place, known: Names, depth: int
+) -> bool:
+    """The backward of the function is reached by an argument that holds the value."""
+    given = _given(function, call, place, known)
+    if not given:
+        return False
+
+    def ends(statement: ast.stmt, place: Place, known: Names) -> bool:
+        return _trains(statement, place, known, depth + 1)
+
+    inside = replace(place, scope=function)
+    values = replace(_VALUES, ends=ends, returns=False)
+    return through(function.body, given, inside, values) is not None
+
+
+def _given(function: Function, call: ast.Call, place: Place, known: Names) -> Names:
+    """The function's parameters that are handed the value; where none is known to hold it, those
+    that are handed what the same line makes."""
+
+    def holds_it(argument: ast.expr) -> bool:
+        if known:
+            return not known.isdisjoint(_reads(argument, place))
+        return any(isinstance(one, ast.Call) for one in _data(argument))
+
+    own = function.args
+    names = [one.arg for one in (*own.posonlyargs, *own.args)]
+    if isinstance(call.func, ast.Attribute):
+        names = names[1:]
+    given = {name for name, one in zip(names, call.args, strict=False) if holds_it(one)}
+    if any(map(holds_it, call.args[len(names) :])) and own.vararg is not None:
+        given.add(own.vararg.arg)
+    if any(isinstance(one, ast.Starred) and holds_it(one) for one in call.args):
+        given.update(names)
+    for keyword in call.keywords:
+        if holds_it(keyword.value):
+            named = own.kwarg.arg if own.kwarg is not None else ""
+            given |= {*names, named} if keyword.arg is None else {keyword.arg}
+    return given
 
 
 def _is_own(called: ast.expr) -> bool:
@@ -52,6 +115,81 @@ def _is_own(called: ast.expr) -> bool:
 
 
 @lru_cache(maxsize=KEPT_FILES)
-def _learners(tree: ast.Module) -> frozenset[str]:
-    functions = (one for one in ast.walk(tree) if isinstance(one, Function))
-    return frozenset(one.name for one in functions if learns(one)) - {*ENVIRONMENT_METHODS}
+def _learners(tree: ast.Module) -> dict[str, Function]:
+    """Functions that hold a backward, or call one that does."""
+    functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
+    called = {
+        id(function): {name_of(one.func) for one in ast.walk(function) if isinstance(one, ast.Call)}
+        for function in functions
+    }
+    found = dict[str, Function]()
+    learning = BACKWARD
+    while new := [
+        one
+        for one in functions
+        if found.get(one.name) is None and not learning.isdisjoint(called[id(one)])
+    ]:
+        found |= {one.name: one for one in new}
+        learning = learning | found.keys()
+    return found
+
+
+# What of a statement is data.
+
+
+def _reads(node: ast.AST, place: Place) -> Names:
+    """Names that it reads as data: for no number or text, and no net."""
+    if isinstance(node, ast.stmt) and any(map(LEARNED.search, gathered(node))):
+        return read(node)
+    names = {name for one in _data(node) if (name := name_used(one))}
+    return names - {"self"} - _nets(place.tree)
+
+
+def _makes(node: ast.AST, _: Place) -> Names | None:
+    """None of a statement that makes numbers; of a loop what the others in it make."""
+    names = gathered(node)
+    statements = [
+        one
+        for one in ast.walk(node)
+        if isinstance(one, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return))
+    ]
+    if any(map(LEARNED.search, names)):
+        return names
+    numbers = [one for one in statements if _is_of_numbers(one)]
+    if numbers and len(numbers) == len(statements):
+        return None
+    others = (gathered(one) for one in statements if one not in numbers)
+    return names - set[str]().union(*map(gathered, numbers)).difference(*others)
+
+
+def _is_of_numbers(statement: ast.stmt) -> bool:
+    """All that it calls ends as a number."""
+    calls = [one for one in ast.walk(statement) if isinstance(one, ast.Call)]
+    data = (one for one in _data(statement) if isinstance(one, ast.Call))
+    return bool(calls) and all(name_of(one.func) in GATHERS for one in data)
+
+
+def _data(node: ast.AST) -> Iterator[ast.AST]:
+    """What lies in it, without what becomes a number, a text or a condition there."""
+    match node:
+        case ast.Call(func=called) if name_of(called) in NUMBERS:
+            return
+        case ast.Compare() | ast.JoinedStr():
+            return
+        case ast.IfExp(body=body, orelse=other):
+            parts: Sequence[ast.AST] = (body, other)
+        case _:
+            parts = list(ast.iter_child_nodes(node))
+    yield node
+    for part in parts:
+        yield from _data(part)
+
+
+@lru_cache(maxsize=KEPT_FILES)
+def _nets(tree: ast.Module) -> frozenset[str]:
+    """Names of nets and optimizers in a file."""
+    asked = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
+    return frozenset(name_used(one.value) for one in asked if one.attr in OF_NETS)
+
+
+_VALUES: Final = Values(_trains, _reads, _makes)

@@ -3,13 +3,20 @@ function returns on to the line that called it. By names, as a reader would foll
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ...verdict.syntax import root_of
 from .places import FUNCTIONS, Place, enclosing, name_of
 
-Ends = Callable[[ast.stmt, Place], bool]
-"""Whether a statement that reads the value is what is looked for."""
+Names = set[str]
+Ends = Callable[[ast.stmt, Place, Names], bool]
+"""Whether a statement that reads the value, by these names, is what is looked for; by none where it
+holds the line that makes it."""
+Reads = Callable[[ast.AST, Place], Names]
+Makes = Callable[[ast.AST, Place], Names | None]
+"""Names that hold the value behind the statement, or the loop, that makes it; None where what it
+makes is no such value."""
 Reached = tuple[Place, ast.stmt]
 """The statement, and the frame in which it is."""
 FOR: Final = (ast.For, ast.AsyncFor)
@@ -20,17 +27,28 @@ TURNS: Final = 2
 """What the next turn makes of it may be read in the one after that."""
 
 
-def reached(way: Sequence[Place], ends: Ends, loop: ast.AST | None = None) -> Reached | None:
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is looked for, and what counts as reading the value and as making it."""
+
+    ends: Ends
+    reads: Reads = lambda node, _: read(node)
+    makes: Makes = lambda node, _: gathered(node)
+    returns: bool = True
+    """A `return` hands it on, and ends the search here."""
+
+
+def reached(way: Sequence[Place], values: Values, loop: ast.AST | None = None) -> Reached | None:
     """The first statement that `ends`, of those that read what the innermost line makes, or all
-    that `loop` around it makes. What is stored in an object is not followed."""
+    that `loop` around it makes. What is stored in an object is followed within one function."""
     for at, place in enumerate(way):
-        found = _within(place, ends, None if at else loop)
+        found = _within(place, values, None if at else loop)
         if found is None or not _hands_out(found):
             return None if found is None else (place, found)
     return None
 
 
-def _within(place: Place, ends: Ends, loop: ast.AST | None) -> ast.stmt | None:
+def _within(place: Place, values: Values, loop: ast.AST | None) -> ast.stmt | None:
     """In one frame: what is looked for, or what hands the value out of it."""
     around = [one for one in enclosing(place.scope, place.line) if isinstance(one, ast.stmt)]
     if loop in around:
@@ -38,46 +56,46 @@ def _within(place: Place, ends: Ends, loop: ast.AST | None) -> ast.stmt | None:
     if not around:
         return None
     made = around[-1]
-    if made is loop:
-        known = gathered(made)
-    elif isinstance(made, FOR):
+    known: Names | None
+    if isinstance(made, FOR) and made is not loop:
         known = stored(made.target)
-        if (found := _through(made.body, known, place, ends)) is not None:
+        if (found := through(made.body, known, place, values)) is not None:
             return found
-    elif list(_blocks(made)):
+    elif made is not loop and list(_blocks(made)):
         return None  # asked for a condition
-    elif ends(made, place) or _hands_out(made):
+    elif made is not loop and values.ends(made, place, set()):
         return made
-    else:
-        known = gathered(made)
+    elif (known := values.makes(made, place)) is None or _hands_out(made):
+        return None if known is None else made
     outer = [place.scope, *around[:-1]]
     for parent, child in reversed(list(zip(outer, around, strict=True))):
-        if (found := _after(parent, child, known, place, ends)) is not None:
+        if (found := _after(parent, child, known, place, values)) is not None:
             return found
     return None
 
 
 def _after(
-    parent: ast.AST, child: ast.stmt, known: set[str], place: Place, ends: Ends
+    parent: ast.AST, child: ast.stmt, known: set[str], place: Place, values: Values
 ) -> ast.stmt | None:
     """Behind `child` in its block, and in a loop before it in the next turn."""
     block = next((one for one in _blocks(parent) if child in one), [])
     at = block.index(child) if block else 0
-    found = _through(block[at + 1 :], known, place, ends)
+    found = through(block[at + 1 :], known, place, values)
     if found is None and isinstance(parent, LOOP_STATEMENTS):
         known -= stored(parent.target) if isinstance(parent, FOR) else set()
-        found = _through(block[: at + 1], known, place, ends)
+        found = through(block[: at + 1], known, place, values)
     return found
 
 
-def _through(
-    statements: Sequence[ast.stmt], known: set[str], place: Place, ends: Ends
+def through(
+    statements: Sequence[ast.stmt], known: set[str], place: Place, values: Values
 ) -> ast.stmt | None:
     """Along statements, and into those that hold others; `known` names hold the value, or what
     comes of it."""
     for one in statements:
         if isinstance(one, FOR):
-            change = known.update if read(one.iter) & known else known.difference_update
+            reads = not known.isdisjoint(values.reads(one.iter, place))
+            change = known.update if reads else known.difference_update
             change(stored(one.target))
         inside = () if isinstance(one, DEFINITIONS) else tuple(_blocks(one))
         if inside:
@@ -85,14 +103,14 @@ def _through(
             turns = TURNS if isinstance(one, LOOP_STATEMENTS) else 1
             for block, branch in zip(inside, branches, strict=True):
                 for _ in range(turns):
-                    if (found := _through(block, branch, place, ends)) is not None:
+                    if (found := through(block, branch, place, values)) is not None:
                         return found
             if isinstance(one, WITH):
                 known.clear()
             known.update(*branches)
-        elif not read(one) & known:
+        elif not values.reads(one, place) & known:
             known -= rebound(one)
-        elif ends(one, place) or _hands_out(one):
+        elif values.ends(one, place, known) or (values.returns and _hands_out(one)):
             return one
         else:
             known |= gathered(one)
@@ -120,20 +138,22 @@ def _hands_out(statement: ast.stmt) -> bool:
 
 def read(node: ast.AST) -> set[str]:
     """Names that it reads."""
-    return {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
+    return {name for one in ast.walk(node) if (name := name_used(one, ast.Load))}
 
 
 def stored(node: ast.AST) -> set[str]:
     """Names that it binds."""
-    return {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    }
+    return {name for one in ast.walk(node) if (name := name_used(one, ast.Store))}
+
+
+def name_used(node: ast.AST, context: type[ast.expr_context] = ast.Load) -> str:
+    """ "loss" and "self.loss" of such a name; "" of all else."""
+    if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, context):
+        return ""
+    if isinstance(node, ast.Name):
+        return node.id
+    own = isinstance(node.value, ast.Name) and node.value.id == "self"
+    return f"self.{node.attr}" if own else ""
 
 
 def gathered(node: ast.AST) -> set[str]:
