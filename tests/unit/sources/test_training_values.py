@@ -259,10 +259,10 @@ def test_a_loop_that_feeds_a_nets_actions_to_a_step_acts(
 
 
 def test_a_net_of_ones_own_that_steps_is_no_environment(tmp_path: Path) -> None:
-    text = ACTS.format(asks="state, more = decoder.step(action)")
+    text = ACTS.format(asks="state, reward = machine.step(action)")
     where = ("<module>", "rollout", "act")
     assert structure(tmp_path, text, *where).acts is True
-    text = text.replace("class World:", "class Decoder(nn.Module):")
+    text = text.replace("class World:", "class Machine(nn.Module):")
     assert structure(tmp_path, text, *where).acts is False
 
 

@@ -1,27 +1,61 @@
 """Environments in which a policy acts, by the source."""
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
+from typing import Final
 
 from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
 from .places import Function, Place, holds, name_of
 from .value_flow import LOOP_STATEMENTS, Names, Values, gathered, reached, read
 
+KEPT_FILES: Final = 8
+"""As many as their trees are kept."""
+NAMED: Final = re.compile(r"env(?!elope)|world(?!_?model)|game|gym|simulat|arena", re.IGNORECASE)
+"""What an environment is called."""
+ANSWERS: Final = re.compile(r"(\w+_)?(rewards?|rews?|obs|observations?)(_\w+)?|r(_t)?")
+"""Whole names of what nothing else answers…"""
+ENDS: Final = re.compile(r"(\w+_)?(rewards?|dones?|terminat\w+|truncat\w+)(_\w+)?")
+"""…and of what a class of environments has."""
+NO_ACTIONS: Final = re.compile(r"batch|logit|loss|noise|\beps|sample|output|grad")
+"""What a validator, a decoder or a solver steps by."""
+NETS: Final = re.compile(r"(\w+_)?(model|net|network|unet|encoder|decoder|policy|actor|critic)")
 
-def asks_environment(statement: ast.stmt) -> bool:
+
+def asks_environment(statement: ast.stmt, tree: ast.Module) -> bool:
     """`obs, reward = env.step(action)`: one argument, and an answer. An optimizer's has none, that
-    of a scheduler of noise, or of a decoder, more."""
+    of a scheduler of noise, or of a decoder, more. A solver's, a beam's and a trainer's look the
+    same: it is called an environment, answers as one, or was reset for what it answers then."""
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    answers = any(ANSWERS.fullmatch(name_of(one)) for each in targets for one in ast.walk(each))
     return any(
-        isinstance(one, ast.Call)
+        answers or NAMED.search(of) or of in _reset_for_an_answer(tree)
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute)
         and one.func.attr == "step"
         and len(one.args) + len(one.keywords) == 1
-        for one in ast.walk(statement)
+        for of in [ast.unparse(one.func.value)]
     )
+
+
+@lru_cache(maxsize=KEPT_FILES)
+def _reset_for_an_answer(tree: ast.Module) -> frozenset[str]:
+    """Names of what answers a `reset()`: `state = machine.reset()`, `states = [one.reset() …]`."""
+    bound = (one for one in ast.walk(tree) if isinstance(one, (ast.Assign, ast.AnnAssign)))
+    return frozenset(
+        ast.unparse(one.func.value)
+        for statement in bound
+        for one in ast.walk(statement)
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr == "reset"
+    ) - {"", "self"}
 
 
 def frames_of_environment(way: Sequence[Place]) -> int:
@@ -49,7 +83,8 @@ def acting_turn(way: Sequence[Place]) -> ast.AST | None:
 
     def asks(statement: ast.stmt, place: Place, _: Names) -> bool:
         own = place in steps and holds(statement, place.line)
-        return asks_environment(statement) and not own and not _steps_a_net(place.tree)
+        asking = asks_environment(statement, place.tree)
+        return asking and not own and not _steps_a_net(place.tree)
 
     found = reached(way, Values(asks))
     if found is None or not _goes_on(*found):
@@ -72,18 +107,39 @@ def _goes_on(place: Place, asks: ast.stmt) -> bool:
     return reached(behind, values) is not None
 
 
-def is_environment(place: Place) -> bool:
-    """A method of a class that answers a step by an action and can be reset, and is no net."""
+def class_of_environment(place: Place) -> ast.ClassDef | None:
+    """That of the method, where it answers a step by an action, can be reset, and is no net nor
+    calls one, as a validator and a sampler do. It answers in several parts, or is called an
+    environment, or knows rewards."""
     scope = place.scope
     if not isinstance(scope, Function) or scope.name not in ENVIRONMENT_METHODS:
-        return False
+        return None
     owner = next((one for one in _classes(place.tree) if scope in one.body), None)
-    if owner is None or _is_net(owner):
-        return False
+    if owner is None or _is_net(owner) or _calls_a_net(owner):
+        return None
     step = _method(owner, "step")
     if step is None or len(step.args.args) < 2 or _method(owner, "reset") is None:
-        return False
-    return any(isinstance(one, ast.Return) and one.value for one in ast.walk(step))
+        return None
+    if NO_ACTIONS.search(step.args.args[1].arg):
+        return None
+    answers = [one.value for one in ast.walk(step) if isinstance(one, ast.Return) and one.value]
+    parts = any(isinstance(one, (ast.Tuple, ast.Dict)) for one in answers)
+    named = NAMED.search(owner.name) or any(map(ENDS.fullmatch, _names_in(owner)))
+    return owner if answers and (parts or named) else None
+
+
+def _calls_a_net(owner: ast.ClassDef) -> bool:
+    """By the names of what it calls, as `self.model(x)`."""
+    calls = (one.func for one in ast.walk(owner) if isinstance(one, ast.Call))
+    return any(NETS.fullmatch(name_of(one)) for one in calls)
+
+
+def _names_in(owner: ast.ClassDef) -> Iterator[str]:
+    for one in ast.walk(owner):
+        if isinstance(one, ast.arg):
+            yield one.arg
+        elif isinstance(one, (ast.Name, ast.Attribute)):
+            yield name_of(one)
 
 
 def _name(place: Place) -> str:

@@ -3,6 +3,7 @@ on reads, as a test in each step or a sample every hundred. No function and no m
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 """What such a block decides about the training."""
 BUILTINS: Final = frozenset(dir(builtins))
 UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
+TRAINERS: Final = re.compile(r"trainer|updater|learner", re.IGNORECASE)
 
 
 def inline_evaluation(way: Sequence[Place], without_grad: Says) -> Sequence[ast.stmt]:
@@ -83,7 +85,7 @@ def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made
         for statement in _beside(one, inside):
             if not read(statement) & known:
                 known -= rebound(statement)
-            elif learns(statement) or _leaves(statement):
+            elif learns(statement) or _leaves(statement) or _hands_to_a_trainer(statement):
                 return True
             else:
                 known |= _made(statement)
@@ -100,6 +102,17 @@ def _beside(statement: ast.stmt, inside: set[int]) -> Iterator[ast.stmt]:
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.stmt):
             yield from _beside(child, inside)
+
+
+def _hands_to_a_trainer(statement: ast.stmt) -> bool:
+    """`d_loss, right = d_trainer.step(fake)`: the step of a GAN's own class is another file's."""
+    calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
+    return any(
+        isinstance(one, ast.Attribute)
+        and one.attr == "step"
+        and TRAINERS.search(ast.unparse(one.value)) is not None
+        for one in calls
+    )
 
 
 def _leaves(statement: ast.stmt) -> bool:

@@ -18,7 +18,7 @@ from ...verdict.code_origin import is_users
 from ...verdict.syntax import parsed
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
-from .environments import acting_turn, is_environment, turns_around
+from .environments import acting_turn, class_of_environment, turns_around
 from .evaluations import (
     evaluation_of,
     is_off,
@@ -93,6 +93,8 @@ class SourceStructure:
         """Statements of a training's own loop that only look at its net."""
         self._acting: set[ast.AST] = set()
         """Loops in which a net was seen to act in an environment."""
+        self._asking: set[ast.AST] = set()
+        """Classes that step and can be reset, below which a net was seen: no environments."""
         self._learned: set[ast.AST] = set()
         """Functions of which a training was seen to learn what they return without gradients."""
         self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
@@ -133,7 +135,8 @@ class SourceStructure:
         way = self._way_to(frames)
         if not way:
             return None
-        return any(map(is_environment, way)) or not self._acting.isdisjoint(turns_around(way))
+        worlds = {one for place in way if (one := class_of_environment(place))} - self._asking
+        return bool(worlds) or not self._acting.isdisjoint(turns_around(way))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -157,6 +160,7 @@ class SourceStructure:
             self._way_to(_without_library(frames[:net])), turns_gradients_off
         )
         self._inline.update(inline)
+        self._asking |= {one for place in way if (one := class_of_environment(place))}
         turn = acting_turn(way)
         self._acting |= set() if turn is None else {turn}
         helpers = _asked_without_gradients(way)
@@ -249,6 +253,7 @@ class SourceStructure:
                 self._graded.clear()
                 self._inline.clear()
                 self._acting.clear()
+                self._asking.clear()
                 self._learned.clear()
                 # What a stack showed is forgotten with it: it is shown again.
                 self._of_net.cache_clear()

@@ -40,7 +40,7 @@ def feeds_training(way: Sequence[Place], loop: ast.AST, inner: Place | None) -> 
     own = inner is not None and isinstance(inner.scope, Function) and inner.scope.name == "step"
     place = way[0]
     for one in _statements(loop, place.tree):
-        if asks_environment(one) and not (own and holds(one, place.line)):
+        if asks_environment(one, place.tree) and not (own and holds(one, place.line)):
             return False
     return learned_from(way, loop) is not None
 
