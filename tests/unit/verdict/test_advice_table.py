@@ -110,6 +110,7 @@ ROWS: list[tuple[Any, ...]] = [
     ("C14 no room for a larger batch", launching(**device_memory(0.95)),
      "activation checkpointing (torch.utils.checkpoint) would make room"),
     ("C13 attention by hand", limited(tensor=20, dram=75, stacks=in_net(
+        (0.1, "forward (train.py:60)", "att = q @ k.transpose(-2, -1)"),
         (0.2, "forward (train.py:61)", "att = F.softmax(att, dim=-1)"),
         (0.1, "forward (train.py:63)", "y = att @ v"))),
      "`F.softmax(att, dim=-1)` at train.py:61: F.scaled_dot_product_attention"),

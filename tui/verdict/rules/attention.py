@@ -1,26 +1,23 @@
-"""Attention that is planned anew, cuDNN's kernels for each shape that it has not seen, and that is
-computed step by step."""
+"""Attention that is planned anew: cuDNN's kernels, for each shape that it has not seen."""
 
-import ast
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from ...steps import Step
-from ..code_places import ATTENTION_CALL, BETWEEN, main_places, share_held, within
+from ..code_places import BETWEEN, main_places, share_held, within
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
 from ..idle_ledger import in_half_type
 from ..pauses import warm_recent
-from ..place_names import function_of, place_evidence, users_function
+from ..place_names import function_of, place_evidence
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..step_time import wall_of
-from ..syntax import nodes_in
 from ..thresholds.gpu import LOOP_SHARE
-from ..thresholds.hysteresis import CONTRIBUTOR, MOST_EVIDENCE
+from ..thresholds.hysteresis import MOST_EVIDENCE
 from ..window import StepWindow
 
 HOPPER: Final = 90
@@ -32,7 +29,6 @@ STANDS_OUT: Final = 1.5
 """The mean step over that which a quarter of the steps keep below: steps of known shapes. A
 classifier on texts of all lengths (BERT in bf16, H200): 137 ms and 32 ms, 4.3 to 5.0 times, and
 4.98x without cuDNN's attention; steps of planned shapes alone differ by their lengths."""
-PRODUCTS: Final = ("matmul", "bmm", "baddbmm", "einsum")
 FEWEST_SAMPLES: Final = 8
 """In the call, beside as many or fewer elsewhere in the forward."""
 
@@ -91,50 +87,3 @@ def _known_and_mean_ns(rows: Sequence[Step]) -> tuple[float, float]:
 
 def _attends(place: FrameShare) -> bool:
     return function_of(place.frame) in SDPA_FRAMES or bool(SDPA_CALL.search(place.line))
-
-
-def attention_from_parts(places: Sequence[FrameShare]) -> FrameShare | None:
-    """A softmax within the net, in a function of some share that multiplies what it computed before
-    or after it: a loss, a router, a metric and a classifier have a softmax, too, and attention that
-    adds (Bahdanau's) multiplies by its weights alone."""
-    for one in places:
-        if not one.in_net or not ATTENTION_CALL.search(one.line):
-            continue
-        function = [here for here in places if users_function(here) == users_function(one)]
-        beside = {here.line for here in function} - {one.line}
-        multiplies = any(map(_products, beside)) or _products(one.line) > 1
-        if multiplies and share_held(function) >= CONTRIBUTOR:
-            return one
-    return None
-
-
-def _products(line: str) -> int:
-    """Products in it of two tensors, neither of which is the net's own."""
-    found = 0
-    for node in nodes_in(line):
-        match node:
-            case ast.BinOp(op=ast.MatMult(), left=left, right=right):
-                factors = [left, right]
-            case ast.Call(func=ast.Attribute(value=tensor, attr=name), args=given) if (
-                name in PRODUCTS
-            ):
-                factors = [tensor, *given]
-            case _:
-                continue
-        found += not any(map(_is_weight, factors))
-    return found
-
-
-def _is_weight(factor: ast.expr) -> bool:
-    """`self.w`, `self.w.t()`; not `self.keys(x)`."""
-    while isinstance(factor, (ast.Attribute, ast.Subscript, ast.Call)):
-        if isinstance(factor, ast.Call):
-            called = factor.func
-            if not isinstance(called, ast.Attribute) or isinstance(called.value, ast.Name):
-                return False
-            factor = called.value
-        elif isinstance(factor.value, ast.Name):
-            return isinstance(factor, ast.Attribute) and factor.value.id == "self"
-        else:
-            factor = factor.value
-    return False

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from ..attention_parts import attention_from_parts
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     ATTENTION_CALL,
@@ -29,7 +30,6 @@ from ..step_time import issued_of, wall_of
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
-from .attention import attention_from_parts
 from .gpu_work import (
     BF16_LINE,
     HALF,

@@ -110,36 +110,3 @@ def test_a_softmax_elsewhere_is_no_attention(frame: str, line: str, within: bool
     assert found is not None
     assert found.kind == "memory-bandwidth"
     assert "scaled_dot_product_attention" not in found.advice[0]
-
-
-@pytest.mark.parametrize(
-    ("lines", "share", "told"),
-    [
-        (("att = F.softmax(att, dim=-1)", "y = att @ v"), 0.05, True),
-        (("p = scores.softmax(dim=-1)", "return torch.matmul(p, value), p"), 0.05, True),
-        (("return F.softmax(q @ k.mT * self.scale, -1) @ v", "q = self.q(x)"), 0.05, True),
-        (("a = F.softmax(s, -1)", "s = self.q(x).bmm(self.k(x).mT)"), 0.05, True),
-        (("att = F.softmax(att, dim=-1)", "y = att @ v"), 0.005, False),
-        (("return F.softmax(x, dim=1)", "x = self.linear(x)"), 0.05, False),
-        (("p = torch.softmax(x @ self.gate, -1)", "best = p.topk(2)"), 0.05, False),
-        (("a = F.softmax(s, dim=1)", "s = torch.tanh(x @ self.w) @ self.u.t()"), 0.05, False),
-        (("a = F.softmax(s, dim=1)", "s = torch.matmul(torch.tanh(x), self.w)"), 0.05, False),
-    ],
-    ids=[
-        *("by an operator", "by a function", "in one line", "by a method", "hardly seen"),
-        *("a classifier", "a router", "attention that adds", "by a function that adds"),
-    ],
-)
-def test_attention_from_parts_multiplies_what_it_computed(
-    lines: tuple[str, str], share: float, told: bool
-) -> None:
-    """Of Bahdanau's, which F.scaled_dot_product_attention does not compute, that was advised."""
-    attend = "Attention.forward (train.py:88)"
-    places = tuple(
-        FrameShare(share / 2, attend, None, line, "forward", in_net=True) for line in lines
-    )
-    rest = FrameShare(1 - share, "forward (u.py:9)", None, "x = self.bn(x)", "forward", in_net=True)
-    stacks = Stacks(200, (rest, *places), 0, (), None)
-    found = compute(limited(sm=95, tensor=5, fp32=4, dram=80, stacks=stacks))
-    assert found is not None
-    assert ("scaled_dot_product_attention" in found.advice[0]) is told
