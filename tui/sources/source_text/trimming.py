@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .flattening import FOUND, flattens, is_lengths
 from .packing import MANY_LENGTHS
 from .places import FUNCTIONS, Function, name_of
 
@@ -16,12 +17,12 @@ OF_SHAPES: Final = SHAPES | {
 }
 """Calls in a bound that show no texts' lengths by themselves: `table[:, : x.size(1)]` trims no
 batch."""
-FOUND: Final = frozenset(("nonzero", "argwhere", "flatnonzero", "masked_select"))
-"""How much of it there is depends on the data."""
 LOADED: Final = "loaded"
 """Stands for a call: `for ids, longest in loader`."""
 COMPUTED: Final = "computed"
-"""Stands for all other calls, and for `ids[0] != 0`."""
+"""Stands for all other calls, and for `ids[0] != 0` and `~mask`."""
+EACH: Final = "each"
+"""Stands for the length of one text: `for row, n in zip(rows, lengths)`."""
 SETTINGS: Final = frozenset(("parse_args", "get", "getattr"))
 """Calls that give what a person has set."""
 RESULTS: Final = frozenset(("values", "indices", "data", "T", "mT"))
@@ -40,7 +41,8 @@ Names = dict[str, frozenset[str]]
 def trims(tree: ast.Module) -> bool:
     """A text is cut where it was computed: `ids[:, : int((ids != 0).sum(1).max())]`, `ids[:, keep]`
     of a mask, `ids.narrow(1, 0, longest)`, or `ids[: lengths.max()]` of texts that lie the other
-    way. An attribute of the net's that is cut is no batch but a table, as of positions:
+    way; or each to its own length, or a mask puts them together without their padding. An attribute
+    of the net's that is cut is no batch but a table, as of positions:
     `self.places[:, : x.size(1)]`."""
     everywhere = _computed([*_bindings(ast.walk(tree)), *_given(tree)], {})
     scopes = [tree, *(one for one in ast.walk(tree) if isinstance(one, FUNCTIONS))]
@@ -58,7 +60,22 @@ def _trims_in(scope: ast.Module | Function, everywhere: Names) -> bool:
     names = everywhere | _computed(bindings, everywhere)
     others = {name for name, value in bindings if not _is_table(value, frozenset())}
     tables = frozenset({name for name, _ in bindings} - others)
-    return any(_cuts(node, names, tables) for node in nodes)
+    plain = {name: calls - {EACH} for name, calls in names.items()}
+    copied = _copied(nodes)
+    if any(_cuts(node, plain if id(node) in copied else names, tables) for node in nodes):
+        return True
+    return flattens(nodes, lambda one: _calls_in(one, names))
+
+
+def _copied(nodes: Iterable[ast.AST]) -> set[int]:
+    """Nodes of what is written into a batch: `padded[i, :n] = row[:n]` pads it."""
+    return {
+        id(one)
+        for statement in nodes
+        if isinstance(statement, ast.Assign)
+        and any(isinstance(target, ast.Subscript) for target in statement.targets)
+        for one in ast.walk(statement.value)
+    }
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
@@ -147,6 +164,11 @@ def _turns(target: ast.expr, over: ast.expr) -> list[tuple[str, ast.expr]]:
         return _turns(target, inner)
     if called == "range":
         return _pairs(target, over)
+    if called == "zip" and isinstance(over, ast.Call) and isinstance(target, (ast.Tuple, ast.List)):
+        both = zip(target.elts, over.args, strict=False)
+        return [pair for one, each in both for pair in _turns(one, each)]
+    if is_lengths(over):
+        return _pairs(target, ast.Name(EACH))
     known = called in ("zip", "items") or _is_table(over, frozenset())
     loaded = isinstance(target, ast.Tuple) and not known
     return _pairs(target, ast.Name(LOADED) if loaded else ast.Constant(0))
@@ -201,7 +223,7 @@ def _read(value: ast.expr) -> _Read:
 
     def see(node: ast.AST, shape: bool) -> None:
         if isinstance(node, ast.Name):
-            (calls if node.id == LOADED else shapes if shape else names).add(node.id)
+            (calls if node.id in (LOADED, EACH) else shapes if shape else names).add(node.id)
         elif isinstance(node, ast.Call):
             if (name := name_of(node.func)) in SETTINGS:
                 return
@@ -222,7 +244,8 @@ def _read(value: ast.expr) -> _Read:
             see(node.body, shape)
             see(node.orelse, shape)
         else:
-            if isinstance(node, ast.Compare) and not shape:
+            inverts = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
+            if (inverts or isinstance(node, ast.Compare)) and not shape:
                 calls.add(COMPUTED)
             for child in ast.iter_child_nodes(node):
                 see(child, shape)
@@ -233,7 +256,8 @@ def _read(value: ast.expr) -> _Read:
 
 def _is_cut(cut: ast.expr, names: Names) -> bool:
     if not isinstance(cut, ast.Tuple):
-        return isinstance(cut, ast.Slice) and not LONGEST.isdisjoint(_bounds(cut, names))
+        found = _bounds(cut, names) if isinstance(cut, ast.Slice) else frozenset[str]()
+        return EACH in found or not LONGEST.isdisjoint(found)
     taken = [one for one in cut.elts if not isinstance(one, ast.Slice) and not _is_whole(one)]
     if any(isinstance(one, ast.Slice) and _bounds(one, names) for one in cut.elts[1:]):
         return True
