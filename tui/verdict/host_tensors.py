@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .code_places import calls, copies_to_gpu, waits_for_gpu
-from .place_names import users_function
+from .place_names import line_of, users_function
 from .stack_samples import FrameShare
 from .syntax import nodes_in, root_of, statements_in
 
@@ -29,6 +29,8 @@ _CHANGES: Final = frozenset(
 )
 """Methods that bring no data into it."""
 _MOVES: Final = ("to", "cuda")
+_ASKS: Final = ("size", "dim", "numel", "is_cuda")
+"""Methods that ask for a number of it."""
 FILLED: Final = re.compile(r"torch\.\w+\(")
 """The call in a line that makes such a tensor, and nothing else."""
 
@@ -63,7 +65,9 @@ def filled_then_copied(
         if any(_writes(here.line, name) for here in function):
             continue
         along = [here for here in function if here in copied and _copies(here.line, name)]
-        if along:
+        last = max((line_of(here)[1] for here in along), default=0)
+        before = [here.line for here in function if line_of(here)[1] <= last]
+        if along and not any(_may_write(line, name) for line in before):
             filled.append(one)
             moved += [here for here in along if here not in moved]
     return tuple(filled), tuple(moved)
@@ -139,3 +143,32 @@ def _writes(line: str, name: str) -> bool:
         if root_of(written) == name:
             return True
     return False
+
+
+def _may_write(line: str, name: str) -> bool:
+    """It hands the tensor to a call, or loops over it: `self.fill(padded, rows)`, `zip(rows,
+    padded)`. The shape of it, and the copy itself, tell no one where it is."""
+    text = line.strip()
+    for one in nodes_in(f"{text} pass" if text.endswith(":") else text):
+        match one:
+            case ast.Call(args=given, keywords=named) if ast.unparse(one.func) != "len":
+                handed = [*given, *(keyword.value for keyword in named)]
+            case ast.For(iter=over) | ast.comprehension(iter=over):
+                handed = [over]
+            case _:
+                continue
+        if any(_holds(each, name) for each in handed):
+            return True
+    return False
+
+
+def _holds(node: ast.AST, name: str) -> bool:
+    """The tensor itself, or a part of it; not a copy on the GPU, nor a number of it."""
+    match node:
+        case ast.Name(id=found):
+            return found == name
+        case ast.Attribute(attr="shape" | "dtype" | "device") | ast.Call(func=ast.Name(id="len")):
+            return False
+        case ast.Call(func=ast.Attribute(attr=method)) if method in (*_MOVES, *_ASKS):
+            return False
+    return any(_holds(child, name) for child in ast.iter_child_nodes(node))

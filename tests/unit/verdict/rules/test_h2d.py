@@ -348,6 +348,15 @@ def test_what_is_there_already_or_has_data_is_not_to_be_made_on_the_gpu(line: st
         ("padded = padded | rows", True),
         ("padded.scatter_(1, labels, 1)", True),
         ("torch.cumsum(rows, 0, out=padded)", True),
+        ("for row, out in zip(rows, padded):", True),
+        ("for out in padded:", True),
+        ("[out.copy_(row) for row, out in zip(rows, padded)]", True),
+        ("self.fill(padded, rows)", True),
+        ("np.copyto(padded.numpy(), rows)", True),
+        ("fill(rows, into=padded[i])", True),
+        ("for i in range(len(padded)):", False),
+        ("print(padded.shape, padded.size(0))", False),
+        ("x = self.attend(x, padded.to(device))", False),
         ("padded[i].narrow(0, n, rest).fill_(1)", False),
         ("other[i] = padded[i]", False),
     ],
@@ -360,6 +369,17 @@ def test_what_the_hosts_data_is_written_into_is_data(text: str, is_data: bool) -
     there = "padded = padded.to(device)"
     copied = FrameShare(0.14, "pad (m.py:6)", None, there, "forward", in_net=True)
     assert advised(made, rows, copied).startswith("make it on the GPU") is not is_data
+
+
+def test_what_is_handed_on_behind_the_copy_is_on_the_gpu() -> None:
+    made = FrameShare(
+        0.02, "forward (m.py:3)", None, "mask = torch.zeros(n, m)", "forward", in_net=True
+    )
+    there = "mask = mask.to(x.device)"
+    copied = FrameShare(0.14, "forward (m.py:4)", None, there, "forward", in_net=True)
+    text = "x = x.masked_fill(mask, 0)"
+    used = FrameShare(0.14, "forward (m.py:9)", None, text, "forward", in_net=True)
+    assert advised(made, copied, used).startswith("make it on the GPU")
 
 
 def test_an_attribute_of_another_object_is_another_tensor() -> None:
