@@ -35,6 +35,18 @@ SLICES: Final = re.compile(r"\[[^\]]*(\.\.\.|\bNone\b|:,|, ?:)[^\]]*\]")
 NO_ARITHMETIC: Final = re.compile(r"""["']|\bfor\b|\btime\(""")
 """Of tensors alone: it writes texts, loops in Python, or reads a clock."""
 OF_NUMPY: Final = re.compile(r"\b(np|numpy|pd|pandas)\.")
+OF_ARRAYS: Final = re.compile(
+    r"\.astype\(|(?<!torch)\.(mean|sum|std|var|max|min|any|all|arg\w+|cumsum)\([^\"']*\baxis="
+)
+"""What a net asks no tensor for."""
+OF_BOTH: Final = re.compile(
+    r"(?<!torch)(?<!\bF)(?<!functional)\.(mean|sum|std|var|dot|cumsum|argmax|reshape|flatten|squeeze"
+    r"|transpose(?!\(-?\d+, ?-?\d+\)))\((?![^()]*\b(keep)?dim=)"
+)
+"""Methods that NumPy's arrays and pandas' columns have too."""
+OF_TENSORS: Final = re.compile(r"(:|->) *\"?(torch\.)?Tensor\b")
+"""What a function says of its arguments."""
+NET: Final = re.compile(r"class \w+\(.*(Module|Layer|Function)\b")
 MOST_CHARACTERS: Final = 1_000
 """A longer line is data: one of 20,000 brackets took 9 s."""
 _COMPUTES: Final = re.compile(COMPUTE_LINES)
@@ -71,15 +83,33 @@ def computes(lines: Sequence[str], number: int) -> bool:
     if any(map(OF_NUMPY.search, function)):
         return False
     computing = frozenset(at for at, one in enumerate(function) if _COMPUTES.search(one))
+    shared = frozenset[int]()
+    if not (_is_of_net(lines, first) or any(map(OF_TENSORS.search, function))):
+        if any(map(OF_ARRAYS.search, function)):
+            return False
+        shared = frozenset(
+            at for at in computing if not _COMPUTES.search(OF_BOTH.sub("", function[at]))
+        )
     waiting = frozenset(at for at in computing if _ELSEWHERE.search(function[at]))
     arithmetic = frozenset(at for at, one in enumerate(function) if _is_arithmetic(one))
-    shown = Lines(computing, waiting, arithmetic - computing)
+    shown = Lines(computing - shared, shared, waiting, arithmetic - computing)
     return works_on_tensors(function, shown, number - 1 - first)
 
 
 def _is_arithmetic(line: str) -> bool:
     worked = ARITHMETIC.search(line) or SLICES.search(line)
     return worked is not None and not NO_ARITHMETIC.search(line)
+
+
+def _is_of_net(lines: Sequence[str], first: int) -> bool:
+    """The function that begins there is a net's own."""
+    depth = _depth(lines[first])
+    for line in reversed(lines[:first]):
+        if line.strip() and _depth(line) < depth:
+            depth = _depth(line)
+            if line.lstrip().startswith("class "):
+                return NET.match(line.lstrip()) is not None
+    return False
 
 
 def _code(line: str) -> str:

@@ -72,6 +72,8 @@ class Lines(NamedTuple):
 
     computing: frozenset[int]
     """They call PyTorch."""
+    shared: frozenset[int]
+    """They call but methods that NumPy's arrays have too."""
     waiting: frozenset[int]
     """They hand out Python's numbers."""
     arithmetic: frozenset[int]
@@ -118,7 +120,7 @@ def _tensors(
             lists |= converted - names
     counted = {name for loop in loops for name in _names(loop.target)}
     uses = [use for one in statements[1:] for use in one.uses]
-    operands = {use.name for use in uses if _is_operand(use)}
+    operands = {use.name for use in uses if use.line not in lines.shared and _is_operand(use)}
     whole = {use.name for use in uses if not _is_element(use, counted)}
     tensors = (given | ((operands & whole) - counted - _SETTINGS)) - lists
     for loop in loops:
@@ -126,7 +128,10 @@ def _tensors(
             tensors |= _names(loop.target)
     for one in statements:
         works = not lines.arithmetic.isdisjoint(one.lines)
-        if works and any(_is_of(tensors, use) for use in one.uses):
+        asks = not lines.shared.isdisjoint(one.lines)
+        if any(
+            (works and _is_of(tensors, use)) or (asks and use.name in tensors) for use in one.uses
+        ):
             tensors |= one.targets - lists
     return tensors
 

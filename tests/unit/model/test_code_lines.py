@@ -180,6 +180,24 @@ def encoded(x, bands):
 """
 
 
+OF_ARRAYS = """
+import torch
+
+def augmented(img, n):
+    {asks}
+    return (img - m) * 0.5  # HERE
+"""
+OF_A_NET = """
+import torch
+from torch import nn
+
+class Scale(nn.Module):
+    def forward(self, x):
+        m = x.mean()
+        return (x - m) * self.scale  # HERE
+"""
+
+
 def found(source: str) -> bool:
     lines = source.splitlines()
     here = next(at for at, one in enumerate(lines, 1) if "# HERE" in one)
@@ -207,6 +225,36 @@ def test_arithmetic_on_tensors_computes(source: str) -> None:
 )
 def test_pythons_numbers_arrays_waits_and_what_is_not_known_do_not(source: str) -> None:
     assert not found(source)
+
+
+@pytest.mark.parametrize(
+    ("asks", "computing"),
+    [
+        ("m = img.mean()", False),
+        ("img = img.reshape(n, -1)", False),
+        ("img = img.transpose(2, 0, 1)", False),
+        ("m = img['close'].std()", False),
+        ("img = img.astype('float32'); m = torch.tensor(3) * img.norm()", False),
+        ("m = img.mean(axis=(0, 1)); img.clamp(0, 1)", False),
+        ("m = img.mean(); torch.relu(img)", True),
+        ("m = torch.sum(img, axis=-1)", True),
+        ("m = img.mean(dim=1)", True),
+        ("m = img.mean(0, keepdim=True)", True),
+        ("img = img.transpose(1, 2)", True),
+        ("m = img.mean()\n    m = m.clamp(0, 1)", True),
+    ],
+)
+def test_what_numpys_arrays_are_asked_for_too_shows_no_tensor(asks: str, computing: bool) -> None:
+    """A data set's transforms in a file that imports PyTorch were the net's forward."""
+    assert found(OF_ARRAYS.format(asks=asks)) is computing
+
+
+def test_in_a_net_and_of_what_is_said_to_be_a_tensor_it_does() -> None:
+    assert found(OF_A_NET)
+    assert not found(OF_A_NET.replace("nn.Module", "Transform"))
+    said = OF_ARRAYS.format(asks="m = img.mean()")
+    assert found(said.replace("img, n", "img: torch.Tensor, n"))
+    assert found(said.replace("n):", "n) -> Tensor:"))
 
 
 def test_a_docstring_imports_nothing() -> None:
