@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from .on_device import idle_of, keeps_up_ns, on_device
 from .place_names import file_of, function_of, own_frame, path_of
 from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
@@ -255,17 +256,29 @@ def fetching_unseen(window: RunFacts) -> float:
 def main_places(window: RunFacts) -> tuple[FrameShare, ...]:
     """Where the training thread was, if samples are enough to say. A line that makes a tensor of
     Python's numbers and copies it is Python where the link moves hardly anything: a list of 80,000
-    takes 4 ms to become a tensor, and 0.1 ms to be copied."""
+    takes 4 ms to become a tensor, and 0.1 ms to be copied. Not where the GPU is behind: the copy
+    waits for it there, whatever is copied."""
     places = _enough(window.stacks, main=True)
     rx = None if window.activity is None else window.activity.pcie_rx_mb_s
     if rx is None or rx >= COPY_LEAST_MB_S:
         return places
+    making = [one for one in places if MAKING_CALL.search(one.line) and copies_to_gpu(one)]
+    if not making or not _no_wait(window, share_held(making)):
+        return places
     return tuple(
-        replace(one, phase="other", makes=True)
-        if MAKING_CALL.search(one.line) and copies_to_gpu(one)
-        else one
-        for one in places
+        replace(one, phase="other", makes=True) if one in making else one for one in places
     )
+
+
+def _no_wait(window: RunFacts, share: float) -> bool:
+    """What the GPU has left to do is no reason for lines of this share: it is idle for as long, and
+    done with a step as soon as the host is, where its clock tells."""
+    device, idle = on_device(window), idle_of(window)
+    if idle < share:
+        return False
+    if device is None or device.abstains or device.lag_ns is None:
+        return True
+    return device.lag_ns <= keeps_up_ns(device.step_ns, idle)
 
 
 def worker_places(window: RunFacts) -> tuple[FrameShare, ...]:

@@ -8,12 +8,12 @@ from .code_places import main_places
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
 from .frameworks import in_terms_of
-from .gpu_clock import on_device
 from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
 from .memory.trends import MemoryTrend
 from .memory_watch import MemoryWatch
 from .notes import NoteReporter
+from .on_device import on_device
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
 from .rules.memory_growth import as_note, will_matter
 from .scoring import (

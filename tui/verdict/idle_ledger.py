@@ -29,7 +29,8 @@ from .code_places import (
 from .cpu_wait import asleep
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
-from .gpu_clock import OnDevice, copies, counted_by, idle_of, on_device, unmeasured
+from .gpu_clock import copies, unmeasured
+from .on_device import OnDevice, counted_by, idle_of, on_device
 from .pauses import epoch_parts, startup_parts
 from .statistics import Share
 from .step_time import between_of, host_phases, issued_of, named_ns, wall_of

@@ -6,7 +6,7 @@ from math import ceil, floor
 from typing import Final
 
 from ..steps import Step
-from .gpu_clock import on_device
+from .on_device import on_device
 from .statistics import Share, of_samples
 from .step_time import Spent, paused_of, spent
 from .thresholds import causes as limits

@@ -8,7 +8,7 @@ from .code_places import fetching_unseen
 from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
 from .forecast.gain import Gain
 from .format import percent
-from .gpu_clock import on_device
+from .on_device import on_device
 from .statistics import Share, error_of, probability_above
 from .thresholds import hysteresis as limits
 from .thresholds.causes import MACHINE_FULL

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from .code_places import evaluates, main_places, share_seen, share_where
-from .gpu_clock import on_device
+from .on_device import on_device
 from .pauses import Pauses, outliers
 from .place_names import called_function, function_of, own_frame, path_of
 from .stack_samples import FrameShare

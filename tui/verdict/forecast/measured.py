@@ -13,8 +13,9 @@ from ..code_places import (
     waits_for_gpu,
     works_on_host,
 )
-from ..gpu_clock import StepKind, enough, keeps_up_ns, kinds_of, on_device, unmeasured
+from ..gpu_clock import StepKind, kinds_of, unmeasured
 from ..idle_ledger import idle_ledger
+from ..on_device import enough, keeps_up_ns, on_device
 from ..pauses import clinging_parts, saving_part, startup_parts
 from ..place_names import own_frame
 from ..stack_samples import FrameShare

@@ -16,8 +16,9 @@ from ..code_places import (
     waits_for_gpu,
 )
 from ..findings import Kind
-from ..gpu_clock import copies, idle_of, on_device
+from ..gpu_clock import copies
 from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
+from ..on_device import idle_of, on_device
 from ..stack_samples import FrameShare
 from ..thresholds import hysteresis as limits
 from ..thresholds.gpu import (

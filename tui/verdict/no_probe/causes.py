@@ -6,7 +6,7 @@ from ..code_places import EMPTYING_CALL, empties_cache, is_users, share_where
 from ..findings import Evidence, Finding, Kind, Signal, find_missing
 from ..forecast.interval import with_interval
 from ..format import ms, percent
-from ..gpu_clock import counted_by, idle_of
+from ..on_device import counted_by, idle_of
 from ..place_names import by_user_function, call_at, place_evidence, place_name
 from ..rules.gpu_work import KINDS_OF_WORK, products_seen, work_of
 from ..rules.optimizer import for_this_optimizer

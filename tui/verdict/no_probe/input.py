@@ -7,8 +7,8 @@ from ..code_places import worker_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import with_interval
 from ..format import cores, percent
-from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
+from ..on_device import counted_by, idle_of
 from ..rules.input import cores_used, oversubscribed
 from ..rules.input_pattern import (
     Explained,

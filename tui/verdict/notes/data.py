@@ -7,8 +7,8 @@ from typing import Final
 from ..code_places import copies_to_gpu, main_places
 from ..findings import Note
 from ..format import ms, percent, size
-from ..gpu_clock import on_device
 from ..loader import feeding
+from ..on_device import on_device
 from ..pauses import startup_parts, warm_recent
 from ..rules.padding import forward_of_net, is_recurrent, lengths_of
 from ..stack_samples import FrameShare

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from ..code_places import empties_cache, main_places, share_where
 from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size
-from ..gpu_clock import on_device
 from ..memory.trends import batch_room
+from ..on_device import on_device
 from ..place_names import file_of
 from ..rules.gpu_work import products_seen
 from ..rules.optimizer import nothing_faster

@@ -5,9 +5,9 @@ from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
-from ..gpu_clock import idle_of, on_device
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
+from ..on_device import idle_of, on_device
 from ..place_names import call_at, place_evidence
 from ..scoring import cause
 from ..statistics import Share, at_most, without_rows

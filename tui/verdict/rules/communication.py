@@ -7,9 +7,9 @@ from ...messages import DdpTimes
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain
 from ..format import ms, percent, size
-from ..gpu_clock import counted_by
 from ..job.crowding import undisturbed
 from ..job.facts import ExchangeFacts, Job, emptiness
+from ..on_device import counted_by
 from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most, times
 from ..thresholds import ranks as limits

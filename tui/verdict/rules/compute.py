@@ -20,9 +20,9 @@ from ..forecast.gain import Gain, gain_of_kernels, replayed
 from ..forecast.measured import host_alone, moving, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
-from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, uses_tensor_cores
 from ..memory.trends import batch_room, larger_batch, to_eights
+from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
 from ..statistics import without_rows

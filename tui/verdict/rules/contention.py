@@ -9,10 +9,10 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import cores, percent, size
 from ..gpu_activity import GpuActivity, Neighbour
-from ..gpu_clock import on_device
 from ..job.crowding import lost_to_others, taken
 from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
+from ..on_device import on_device
 from ..place_names import by_user_function, place_name
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, of_samples, without_rows

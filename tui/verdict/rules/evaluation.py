@@ -11,8 +11,8 @@ from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
 from ..forecast.interval import at_least, interval_of, seldom, with_interval
 from ..format import ms, percent
-from ..gpu_clock import idle_of, on_device
 from ..idle_ledger import idle_ledger
+from ..on_device import idle_of, on_device
 from ..pauses import Pauses, evaluations, pause_evidence
 from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of

@@ -6,10 +6,11 @@ from ..code_places import COPY_CALL, copies_to_gpu, main_places, share_held, sha
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
-from ..gpu_clock import Copies, copies, idle_of
+from ..gpu_clock import Copies, copies
 from ..host_tensors import FILLED, copied_at_once, filled_then_copied
 from ..idle_ledger import exposed_wait
 from ..loader import loader_floor
+from ..on_device import idle_of
 from ..place_names import call_at, place_evidence
 from ..scoring import cause
 from ..stack_samples import FrameShare

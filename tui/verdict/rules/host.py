@@ -21,7 +21,6 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import alone_on_cpu, interval_of
 from ..format import ms, percent
-from ..gpu_clock import counted_by, idle_of, on_device
 from ..idle_ledger import (
     evaluated_within,
     idle_ledger,
@@ -31,6 +30,7 @@ from ..idle_ledger import (
     python_within,
 )
 from ..loader import loader_floor
+from ..on_device import counted_by, idle_of, on_device
 from ..pauses import Pauses, host_parts, outliers
 from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of

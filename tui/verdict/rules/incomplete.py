@@ -5,8 +5,8 @@ from typing import Final
 from ..code_places import fetching_unseen, main_places
 from ..findings import Evidence, Finding, find_missing
 from ..format import percent
-from ..gpu_clock import counted_by, idle_of, on_device
 from ..idle_ledger import IDLE, Part, idle_ledger
+from ..on_device import counted_by, idle_of, on_device
 from ..place_names import place_evidence
 from ..scoring import state
 from ..statistics import share_of

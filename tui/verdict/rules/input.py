@@ -14,9 +14,9 @@ from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, ms, percent
-from ..gpu_clock import OnDevice, on_device
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
+from ..on_device import OnDevice, on_device
 from ..pauses import startup_parts
 from ..place_names import by_user_function, place_evidence
 from ..scoring import cause, speedup_of

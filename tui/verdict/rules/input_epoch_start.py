@@ -7,9 +7,9 @@ from ..code_places import main_places, share_seen
 from ..findings import Evidence
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
 from ..format import ms
-from ..gpu_clock import on_device
 from ..idle_ledger import worker_ends
 from ..loader import Feeding
+from ..on_device import on_device
 from ..pauses import epoch_parts, spacing_of, startup_parts
 from ..place_names import file_of, function_of, own_frame, place_evidence
 from ..scoring import speedup_of

@@ -27,10 +27,10 @@ from ..forecast.interval import at_least
 from ..forecast.measured import moving
 from ..format import ms, percent
 from ..gpu_activity import GpuActivity
-from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger, keeps_up, starved
 from ..loader import loader_floor
 from ..memory.trends import larger_batch
+from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import by_user_function, call_at, function_of, own_frame
 from ..scoring import cause
 from ..statistics import Share, without_rows

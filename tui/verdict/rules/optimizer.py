@@ -10,8 +10,8 @@ from ..cpu_wait import asleep
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
 from ..format import ms, percent, size
-from ..gpu_clock import on_device
 from ..loader import loader_floor, loader_floor_sampled
+from ..on_device import on_device
 from ..pauses import epoch_parts
 from ..place_names import by_user_function, function_of, place_evidence
 from ..scoring import cause, speedup_of

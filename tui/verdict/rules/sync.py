@@ -14,9 +14,9 @@ from ..code_places import (
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
-from ..gpu_clock import counted_by, on_device
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
+from ..on_device import counted_by, on_device
 from ..place_names import call_at, line_of, place_evidence
 from ..scoring import cause
 from ..stack_samples import FrameShare

@@ -7,7 +7,7 @@ from typing import Final
 from ..findings import Evidence, EvidenceSource, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..gpu_clock import on_device
+from ..on_device import on_device
 from ..scoring import cause
 from ..statistics import Share, share_of, times
 from ..step_time import wall_of

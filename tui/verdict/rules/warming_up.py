@@ -6,7 +6,7 @@ from typing import Final
 from ..cycles import cycles
 from ..findings import Finding, find_missing
 from ..format import ms
-from ..gpu_clock import on_device
+from ..on_device import on_device
 from ..pauses import checkpoints, evaluations, outliers
 from ..scoring import state
 from ..step_time import pace_of

@@ -77,8 +77,8 @@ SYNC_LINES: Final = (
 nothing: many samples on it do."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
 """Text of a line on which a batch goes to the GPU."""
-MAKING_LINES: Final = r"\btorch\.(tensor|as_tensor|([a-z]+\.)?\w*Tensor)\(.*\)\.(to|cuda)\("
-"""Text of a line that makes a tensor of what is none, and copies it."""
+MAKING_LINES: Final = r"\btorch\.(tensor|([a-z]+\.)?\w*Tensor)\(.*\)\.(to|cuda)\("
+"""Text of a line that makes a tensor of a list, and copies it; `as_tensor` takes arrays as well."""
 COPY_FRAMES: Final = frozenset(
     {
         *("to_device", "send_to_device", "move_to_device", "batch_to_device", "prefetch_to_device"),

@@ -8,7 +8,6 @@ from msgspec import structs
 from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.h2d import h2d
-from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.thresholds.gpu import FORWARD_OF_BACKWARD
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
@@ -237,23 +236,6 @@ def test_a_tensor_of_zeros_is_made_on_the_gpu() -> None:
     other = h2d(gpu_window(STEPS, ON_GPU, stacks=read, activity=activity(30, pcie_rx_mb_s=1500.0)))
     assert other is not None
     assert not other.advice[0].startswith("make it")
-
-
-def test_a_line_that_makes_a_tensor_of_a_list_and_copies_it_is_python() -> None:
-    """EGNN on an H200: two lists of 80,000 numbers a step, of which 1 % is copying, were "copies
-    26 %: pin_memory=True". Where the link moves a batch they are copies."""
-    line = "edges = [torch.LongTensor(rows).to(device), torch.LongTensor(cols).to(device)]"
-    there = on_line(0.4, line)
-    little, much = (activity(30, pcie_rx_mb_s=rx) for rx in (100.0, 2950.0))
-    seen = gpu_window(STEPS, ON_GPU, stacks=there, activity=little)
-    assert h2d(seen) is None
-    found = host(seen)
-    assert found is not None
-    assert found.share == pytest.approx(0.4, abs=0.02)
-    assert "train (train.py:88)" in found.evidence[0].text
-    moved = gpu_window(STEPS, ON_GPU, stacks=there, activity=much, loaders=batches(False))
-    assert h2d(moved) is not None
-    assert host(moved) is None
 
 
 def test_idle_time_that_waits_for_data_is_no_copys() -> None:

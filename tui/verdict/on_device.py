@@ -1,0 +1,138 @@
+"""The window's steps on the GPU's own clock: which waits left it idle, and whether the host keeps
+ahead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..steps import GpuStep
+from .findings import EvidenceSource
+from .gpu_activity import GpuActivity
+from .thresholds.gpu import (
+    CAUGHT_UP_IDLE,
+    CAUGHT_UP_NS,
+    CAUGHT_UP_SHARE,
+    LAG_UNCERTAIN,
+    LEAST_GPU_STEPS,
+    LEAST_LONG_GPU_STEPS,
+    LONG_GPU_NS,
+)
+from .window import RunFacts
+
+
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """Sums and medians over the window's measured steps. Times ns, a step."""
+
+    rows: tuple[GpuStep, ...]
+    step_ns: float
+    exposed_ns: float
+    hidden_ns: float
+    exposed_share: float
+    """Part of the host's wait for data in which the GPU was idle, 0 to 1; 0 without a wait."""
+    caught_up: float | None
+    """Part of the steps in which the GPU had caught up with the host at the end of forward,
+    backward and optimizer alike; None where the clocks are not aligned well enough."""
+    lag_ns: float | None
+    """Median lag at the end of the optimizer, of the backward where there is none."""
+    uncertain_ns: int | None
+
+    @property
+    def steps(self) -> int:
+        """Measured steps; a merged row counts as many."""
+        return sum(row.count for row in self.rows)
+
+    @property
+    def abstains(self) -> bool:
+        """Lags are known too badly for a verdict."""
+        return self.caught_up is None
+
+
+@lru_cache(maxsize=4)
+def on_device(window: RunFacts) -> OnDevice | None:
+    """None where too few steps were measured (`enough`). Nearly every rule asks
+    for it, so it is worked out once a window."""
+    rows = window.gpu_steps
+    if not enough(rows):
+        return None
+    steps = sum(row.count for row in rows)
+    step_ns = sum(row.wall_ns for row in rows) / steps
+    exposed = sum(row.exposed_ns for row in rows)
+    wait = sum(row.host_wait_ns for row in rows)
+    uncertain = [row.uncertain_ns for row in rows if row.uncertain_ns is not None]
+    worst = sorted(uncertain)[len(uncertain) // 2] if uncertain else None
+    return OnDevice(
+        rows=rows,
+        step_ns=step_ns,
+        exposed_ns=exposed / steps,
+        hidden_ns=sum(row.hidden_ns for row in rows) / steps,
+        exposed_share=min(1.0, exposed / wait) if wait > 0 else 0.0,
+        caught_up=_caught_up(rows, worst, idle_of(window)),
+        lag_ns=_lag(rows),
+        uncertain_ns=worst,
+    )
+
+
+def enough(rows: Sequence[GpuStep]) -> bool:
+    """Measured steps for the GPU's clock to count: `LEAST_GPU_STEPS`, or a few long ones."""
+    steps = sum(row.count for row in rows)
+    if steps >= LEAST_GPU_STEPS:
+        return True
+    return steps >= LEAST_LONG_GPU_STEPS and sum(row.wall_ns for row in rows) >= LONG_GPU_NS
+
+
+def idle_of(window: RunFacts) -> float:
+    """Part of the time in which nothing ran on the GPU, by its counters; 0 without counters."""
+    activity = window.activity
+    return 0.0 if activity is None or activity.busy is None else max(0.0, 1 - activity.busy / 100)
+
+
+def counted_by(activity: GpuActivity) -> EvidenceSource:
+    """The source of the GPU's counters, as evidence names it."""
+    return "gpm" if activity.source == "gpm" else "nvml"
+
+
+def keeps_up_ns(step_ns: float, idle: float = 0.0) -> float:
+    """The lag below which the GPU has caught up with the host: tau, or a small part of the
+    time that it is `idle` in a step: so little queued work explains none of it."""
+    return max(
+        CAUGHT_UP_NS,
+        CAUGHT_UP_SHARE * step_ns,
+        CAUGHT_UP_IDLE * idle * step_ns,
+    )
+
+
+def _caught_up(rows: Sequence[GpuStep], uncertain_ns: int | None, idle: float) -> float | None:
+    caught = known = 0
+    for row in rows:
+        lags = [
+            lag
+            for lag in (row.lag_forward_ns, row.lag_backward_ns, row.lag_optimizer_ns)
+            if lag is not None
+        ]
+        if not lags:
+            continue
+        known += row.count
+        if max(lags) <= keeps_up_ns(row.wall_ns / row.count, idle):
+            caught += row.count
+    if not known or uncertain_ns is None:
+        return None
+    step_ns = sum(row.wall_ns for row in rows) / sum(row.count for row in rows)
+    if uncertain_ns > LAG_UNCERTAIN * keeps_up_ns(step_ns, idle):
+        return None
+    return caught / known
+
+
+def _lag(rows: Sequence[GpuStep]) -> float | None:
+    lags = sorted(
+        lag
+        for row in rows
+        if (lag := first_known(row.lag_optimizer_ns, row.lag_backward_ns, row.lag_data_ns))
+        is not None
+    )
+    return lags[len(lags) // 2] if lags else None
+
+
+def first_known(*lags: int | None) -> int | None:
+    """Of several lags."""
+    return next((lag for lag in lags if lag is not None), None)
