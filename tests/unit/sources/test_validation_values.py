@@ -171,6 +171,20 @@ for prompts in loader:
     loss.backward()
     optimizer.step()
 """
+TOKENS = """
+@torch.no_grad()
+def generate(model, ids):
+    out = []
+    for _ in range(64):
+        out.append(model(ids).argmax(-1).item())  # 2
+    return out
+
+for prompts in loader:
+    texts = generate(model, prompts)  # 1
+    loss = -log_probs(model, torch.tensor(texts)).mean()
+    loss.backward()
+    optimizer.step()
+"""
 
 
 @pytest.mark.parametrize(
@@ -178,12 +192,13 @@ for prompts in loader:
     [
         (DISTILLED, ("Distiller.fit", "Distiller.wanted")),
         (REWARDS, ("<module>", "score")),
+        (TOKENS, ("<module>", "generate")),
     ],
-    ids=["by an attribute", "rewards"],
+    ids=["by an attribute", "rewards", "tokens"],
 )
 def test_what_reaches_the_backward_is_learned_from(
     tmp_path: Path, text: str, functions: tuple[str, ...]
 ) -> None:
-    """Through what its function keeps in `self`, and as the number of a reward."""
+    """Through what its function keeps in `self`, and as the number of a reward or of a token."""
     found = structure(tmp_path, text, *functions)
     assert (found.evaluates, found.feeds) == (False, True)

@@ -16,7 +16,9 @@ KEPT_FILES: Final = 8
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
 NUMBERS: Final = frozenset(("item", "float", "int", "bool", "len", "round"))
 """Calls that give a number: a loss that is looked at, a count of what was right."""
-LEARNED: Final = re.compile(r"reward|score|advantage|label|target|token|\bids\b|action|weight")
+DRAWS: Final = frozenset(("multinomial", "argmax", "sample"))
+"""Calls whose number is a token."""
+LEARNED: Final = re.compile(r"reward|score|advantage|label|target|token|\bids\b|action|weight|next")
 """Names of numbers that a training learns from all the same."""
 GATHERS: Final = frozenset(("append", "extend", "print"))
 OF_NETS: Final = frozenset(
@@ -172,7 +174,7 @@ def _is_of_numbers(statement: ast.stmt) -> bool:
 def _data(node: ast.AST) -> Iterator[ast.AST]:
     """What lies in it, without what becomes a number, a text or a condition there."""
     match node:
-        case ast.Call(func=called) if name_of(called) in NUMBERS:
+        case ast.Call(func=called) if name_of(called) in NUMBERS and not _draws(node):
             return
         case ast.Compare() | ast.JoinedStr():
             return
@@ -183,6 +185,13 @@ def _data(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for part in parts:
         yield from _data(part)
+
+
+def _draws(node: ast.AST) -> bool:
+    """`logits.argmax().item()`; what is compared counts what was right."""
+    within = list(ast.walk(node))
+    drawn = any(isinstance(one, ast.Call) and name_of(one.func) in DRAWS for one in within)
+    return drawn and not any(isinstance(one, ast.Compare) for one in within)
 
 
 @lru_cache(maxsize=KEPT_FILES)
