@@ -25,7 +25,7 @@ from ..memory.trends import batch_room, larger_batch, to_eights
 from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
 from ..statistics import without_rows
-from ..step_time import issued_of, wall_of
+from ..step_time import issued_of, spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
@@ -309,7 +309,7 @@ def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
 
 def _issued(window: StepWindow) -> Evidence:
     rows = window.steps
-    wall = max(1, sum(map(wall_of, rows)))
+    wall = max(1, spent(rows).wall_ns)
     part = min(1.0, sum(map(issued_of, rows)) / wall)
     text = f"{percent(part)} of the time is spent issuing forward, backward and optimizer"
     return Evidence(text, "hook", part)
