@@ -59,7 +59,8 @@ soak: $(INSTALLED)
 
 # All that was recorded, judged again, and the tables of docs/accuracy_generated.md.
 suite: $(INSTALLED)
-	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py tests/demo/test_recorded_runs.py
+	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py \
+		tests/demo/test_recorded_runs.py tests/demo/test_recorded_ranks.py
 	mkdir -p build
 	for kept in cuda cpu ordinary; do \
 		$(BIN)/python demo/evaluate_runs.py tests/recordings/generated/$$kept \

@@ -83,8 +83,6 @@ class EvaluationCycle:
     """It was seen from its beginning on."""
     last_step: int = 0
     """Number of the step with the evaluation."""
-    under_way: bool = False
-    """The evaluation goes on: it lasts as long as is known now, at the least."""
 
 
 class GpuStep(msgspec.Struct, frozen=True, array_like=True, gc=False):

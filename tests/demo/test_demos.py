@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from gpuwatch.tui.verdict.findings import Kind
+from tests.processes.monitored import SOON_ENDED
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "demo"
@@ -76,7 +77,7 @@ def test_a_script_begins_with_the_probe(script: str) -> None:
 @pytest.mark.timeout(150)
 def test_every_script_ends_after_its_steps_with_and_without_its_bottleneck(tmp_path: Path) -> None:
     paths = [str(DEMO / script) for script in SCRIPTS]
-    code = f"import sys; sys.path.insert(0, {str(DEMO)!r}){RUN_EACH}"
+    code = f"{SOON_ENDED} import sys; sys.path.insert(0, {str(DEMO)!r}){RUN_EACH}"
     run = start("-c", code, "--", *paths, cwd=tmp_path)
     printed, complaints = run.communicate(timeout=140)
     assert run.returncode == 0, complaints

@@ -15,6 +15,7 @@ from evaluation.ordinary import ORDINARY, scripts
 from generated.draw import draw
 from generated.switches import switches
 from gpuwatch.tui.verdict.findings import Kind
+from tests.processes.monitored import SOON_ENDED
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -142,7 +143,7 @@ if __name__ == "__main__":
 @pytest.mark.timeout(150)
 def test_ordinary_scripts_train_under_gpuwatch_run(tmp_path: Path) -> None:
     runner = tmp_path / "run_each.py"
-    runner.write_text(RUN_EACH)
+    runner.write_text(SOON_ENDED + RUN_EACH)
     paths = [str(ORDINARY / f"{script.name}.py") for script in scripts()]
     run = ("-m", "gpuwatch.tui.cli.main", "run", str(runner), str(ORDINARY))
     shown = output_of(*run, *paths, timeout=140)

@@ -15,6 +15,7 @@ import pytest
 
 from evaluation.catalogue import Scenario
 from gpuwatch.tui.verdict.findings import Kind
+from tests.processes.monitored import SOON_ENDED
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "demo" / "scenarios"
@@ -133,7 +134,7 @@ def test_every_script_runs_in_its_full_size(tmp_path: Path) -> None:
 def run_each(names: list[str], folder: Path, *options: str, timeout: float) -> None:
     """Three steps of each, with its cause and without, one after the other in one process."""
     runner = folder / "run_each.py"
-    runner.write_text(RUN_EACH)
+    runner.write_text(SOON_ENDED + RUN_EACH)
     run = subprocess.run(
         [sys.executable, str(runner), *options, "--", *names],
         env=ENVIRONMENT,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpuwatch.tui.cli.target import has_probe
 from tests.processes.command_line import ROOT
-from tests.processes.monitored import LIMIT_S, until
+from tests.processes.monitored import LIMIT_S, RARELY_COLLECTED, until
 
 LAUNCHER = """
 import os, subprocess, sys
@@ -140,7 +140,7 @@ def launched(
     """So many ranks of a job of `world`, all with a state page; killed at the end."""
     folder.mkdir(exist_ok=True)
     (folder / "launch.py").write_text(textwrap.dedent(LAUNCHER))
-    (folder / "train.py").write_text(textwrap.dedent(script))
+    (folder / "train.py").write_text(RARELY_COLLECTED + textwrap.dedent(script))
     ranks = [str(first_rank), str(local)]
     with subprocess.Popen(
         [sys.executable, str(folder / "launch.py"), *ranks, str(folder / "train.py")],

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.processes.command_line import ROOT, program
-from tests.processes.monitored import LIMIT_S, started
+from tests.processes.monitored import LIMIT_S, SOON_ENDED, started
 
 WAITS = """
 import sys, time
@@ -61,7 +61,7 @@ def lab(*arguments: str) -> list[str]:
 @pytest.mark.slow
 def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(WAITS)
+    script.write_text(SOON_ENDED + WAITS)
     ran = subprocess.run(
         lab("--variants", "workers=2,bf16", "--rounds", "1", "--seconds", "3", "--json", "--",
             sys.executable, str(script)),
@@ -223,7 +223,7 @@ def test_bf16_reaches_a_forward_whose_autocast_a_flag_has_off(
     exec(compile(TYPES, "train.py", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.startswith("torch.float32 torch.float32 torch.float32")
     script = tmp_path / "train.py"
-    script.write_text(TYPES)
+    script.write_text(SOON_ENDED + TYPES)
     ran = subprocess.run(
         [sys.executable, "-m", "gpuwatch", "run", "--", sys.executable, str(script)],
         env={**os.environ, "GPUWATCH_LAB": json.dumps({"precision": "bf16"})},
@@ -264,7 +264,7 @@ print([row[4] for _, row in api._installed.recorder.notes._held if row[1] == "la
 def test_bf16_that_no_product_runs_in_says_so(kept: bool, tmp_path: Path) -> None:
     """By a forward that the lab's autocast was around: the first is not."""
     script = tmp_path / "train.py"
-    script.write_text(NO_EFFECT.format(kept=kept))
+    script.write_text(SOON_ENDED + NO_EFFECT.format(kept=kept))
     ran = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "GPUWATCH_LAB": json.dumps({"precision": "bf16"})},

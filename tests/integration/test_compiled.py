@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.processes.monitored import hello_of, started, subscribed
+from tests.processes.monitored import SOON_ENDED, hello_of, started, subscribed
 
-SCRIPT = """
+SCRIPT = (
+    SOON_ENDED
+    + """
 import torch
 import probe
 probe.install()
@@ -52,6 +54,7 @@ sys.stdin.readline()
 print(json.dumps([trained(True, False), trained(False, True)]), flush=True)
 sys.stdin.readline()
 """
+)
 
 
 @pytest.mark.slow

@@ -5,8 +5,11 @@ import sys
 from pathlib import Path
 
 from tests.processes.command_line import environment
+from tests.processes.monitored import SOON_ENDED
 
-SCRIPT = """
+SCRIPT = (
+    SOON_ENDED
+    + """
 import logging, sys, warnings
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -48,6 +51,7 @@ for epoch in range(2):
         optimizer.zero_grad()
     torch.save(Odd(), "/dev/null")
 """
+)
 
 
 def shown(path: Path, *words: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from tests.processes.command_line import environment
+from tests.processes.monitored import RARELY_COLLECTED
 
 LOADS_SLOWLY = """
 import sys, time
@@ -48,7 +49,7 @@ time.sleep(600)
 def training(folder: Path, script: str = LOADS_SLOWLY) -> "Iterator[subprocess.Popen[str]]":
     """A real one, in the middle of its work."""
     path = folder / "train.py"
-    path.write_text(script)
+    path.write_text(RARELY_COLLECTED + script)
     with subprocess.Popen(
         [sys.executable, str(path)],
         stdin=subprocess.PIPE,

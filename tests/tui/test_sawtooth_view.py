@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from textual.pilot import Pilot
@@ -33,8 +34,9 @@ def view_of(snapshot: Snapshot, window_s: int, **how: object) -> View:
     return replace(View(snapshot, window_s, Charset.UNICODE, None), **how)  # type: ignore[arg-type]
 
 
+@cache
 def hour(of: Callable[[int], float] = busy) -> Snapshot:
-    """An hour of samples and steps."""
+    """An hour of samples and steps: made for whoever draws it, not by each that collects tests."""
     run = on_gpm(snapshot_at(NOW))
     assert run.sawtooth is not None
     starts_ns = range(START, NOW, round(STEP_MS * MS))
@@ -47,9 +49,6 @@ def hour(of: Callable[[int], float] = busy) -> Snapshot:
     return replace(run, sawtooth=saw)
 
 
-HOUR = hour()
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_alone(size: tuple[int, int]) -> None:
     text = picture_of(size, on_gpm, keys=["z"])
@@ -58,7 +57,7 @@ def test_alone(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("window_s", [10, 30, 120, 600, 3_600])
 def test_windows(window_s: int) -> None:
-    text = "\n".join(row.rstrip() for row in drawn(view_of(HOUR, window_s), 100, 14)) + "\n"
+    text = "\n".join(row.rstrip() for row in drawn(view_of(hour(), window_s), 100, 14)) + "\n"
     assert_golden(f"sawtooth_window_{window_s}s", text)
 
 
@@ -85,14 +84,15 @@ def test_what_was_not_measured_is_blank_above_a_dashed_axis() -> None:
 
 
 def at(end_ns: int, samples: int = 6_000) -> Snapshot:
-    assert HOUR.sawtooth is not None
+    run = hour()
+    assert run.sawtooth is not None
     series = series_of(busy, end_ns, 100 * MS, samples)
-    return replace(HOUR, t_ns=end_ns, sawtooth=replace(HOUR.sawtooth, series=series))
+    return replace(run, t_ns=end_ns, sawtooth=replace(run.sawtooth, series=series))
 
 
 def test_going_back_in_time_shows_what_was_then() -> None:
     then_ns = NOW - 300 * S
-    back = drawn(view_of(HOUR, 10, at_ns=then_ns, behind_s=300.0), 100, 10)
+    back = drawn(view_of(hour(), 10, at_ns=then_ns, behind_s=300.0), 100, 10)
     assert back[-1].endswith(" 5 min ago")
     then = drawn(view_of(at(then_ns), 10), 100, 10)
     assert [row[:97] for row in back[:8]] == [row[:97] for row in then[:8]]
@@ -101,32 +101,32 @@ def test_going_back_in_time_shows_what_was_then() -> None:
 def test_nothing_is_drawn_finer_than_it_is_still_held() -> None:
     """As sampled ten minutes are held, and half an hour ago only means of a second."""
     then_ns = NOW - 2_000 * S
-    back = drawn(view_of(replace(HOUR, steps=None), 10, at_ns=then_ns), 100, 10)
+    back = drawn(view_of(replace(hour(), steps=None), 10, at_ns=then_ns), 100, 10)
     assert "gpm 100 ms" not in back[0]
     assert " 1 s means " in back[0]
     assert "a column is 1.0 s" in back[-1]
     # With steps that they would beat with, only means over several steps.
-    back = drawn(view_of(HOUR, 10, at_ns=then_ns), 100, 10)
+    back = drawn(view_of(hour(), 10, at_ns=then_ns), 100, 10)
     assert "a column is 4 steps" in back[-1]
 
 
 def test_the_cursor_reads_what_stands_in_its_column() -> None:
-    rows = drawn(view_of(HOUR, 10, cursor_ns=NOW - 3 * S), 100, 10)
+    rows = drawn(view_of(hour(), 10, cursor_ns=NOW - 3 * S), 100, 10)
     assert {row.index("│") for row in rows[1:8]} == {rows[8].index("◆")}
     assert rows[-1].startswith("     ◆ -3.0 s · SM ")
     assert " · step 3," in rows[-1]
-    assert "◆" not in "".join(drawn(view_of(HOUR, 10, cursor_ns=NOW - 30 * S), 100, 10))
+    assert "◆" not in "".join(drawn(view_of(hour(), 10, cursor_ns=NOW - 30 * S), 100, 10))
 
 
 def test_where_no_row_is_left_the_cursor_reads_in_the_heading() -> None:
-    rows = drawn(view_of(HOUR, 10, cursor_ns=NOW - 3 * S), 60, 6)
+    rows = drawn(view_of(hour(), 10, cursor_ns=NOW - 3 * S), 60, 6)
     assert rows[0].startswith("── SM active % ")
     assert " -3.0 s · SM " in rows[0]
     assert len(rows) == 6
 
 
 def test_without_steps_the_period_is_marked() -> None:
-    run = replace(HOUR, steps=None, recent=())
+    run = replace(hour(), steps=None, recent=())
     assert " period ~1.2" in drawn(view_of(run, 10), 100, 10)[0]
 
 

@@ -80,6 +80,7 @@ def _below_loader(frames: tuple[str, ...]) -> int | None:
     return next(made, None)
 
 
+@lru_cache(maxsize=MOST_FRAMES)
 def is_of_loop(frame: str, library: str) -> bool:
     """Whether a frame is the user's own, or of the package whose loop trains."""
     file = where_in(frame)

@@ -8,7 +8,7 @@ from ..model.snapshot import Event
 from ..steps import EvaluationCycle, GpuMemory, Step
 from ..verdict.format import ms
 from ..verdict.thresholds.hysteresis import COMPILE_HORIZON
-from ..verdict.window import RunEvent
+from ..verdict.window import OpenStep, RunEvent
 from ..verdict.window_selection import PaceChange
 from ..wording.numbers import milliseconds
 
@@ -215,21 +215,24 @@ class EvaluationCycleStore:
         )
         self._open(whole=True, first=False)
 
-    def all(self, evaluating_ns: int = 0) -> tuple[EvaluationCycle, ...]:
-        """Oldest first. The run's first evaluation is among them while it goes on, where the open
-        step has evaluated for so long: it may take longer than all training so far."""
-        if self._cycles or not evaluating_ns or not self._first or not self._steps:
-            return tuple(self._cycles)
-        now = EvaluationCycle(
+    def all(self) -> tuple[EvaluationCycle, ...]:
+        """Oldest first."""
+        return tuple(self._cycles)
+
+    def under_way(self, now: OpenStep | None) -> EvaluationCycle | None:
+        """The run's first one before its end: the open step may evaluate for longer than all
+        training so far. None without such an evaluation, or after one."""
+        evaluated_ns = 0 if now is None else round(now.evaluated_s * 1e9)
+        if self._cycles or not evaluated_ns or not self._first or not self._steps:
+            return None
+        return EvaluationCycle(
             steps=self._steps,
             fetches=self._fetches,
-            wall_ns=self._wall_ns + evaluating_ns,
-            evaluation_ns=evaluating_ns,
+            wall_ns=self._wall_ns + evaluated_ns,
+            evaluation_ns=evaluated_ns,
             first=True,
             last_step=self._number,
-            under_way=True,
         )
-        return (now,)
 
     def _open(self, whole: bool, first: bool) -> None:
         self._whole, self._first = whole, first

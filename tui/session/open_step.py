@@ -84,12 +84,21 @@ class OpenStepStore:
             step_age_s=max(0, now_ns - started_ns) / 1e9 if started_ns else None,
             step_lasted_s=max(0, self._known_ns() - started_ns) / 1e9 if started_ns else None,
             evaluating=evaluating,
+            evaluated_s=self._evaluated_ns(phase, since_ns) / 1e9,
             frame=frame if now_ns - since_ns >= FRAME_AGE_NS else None,
             stack=stack if now_ns - since_ns >= FRAME_AGE_NS else (),
             seen_by=seen_by,
             workers=workers if now_ns - since_ns >= FRAME_AGE_NS else (),
             at_prompt=self.is_notebook if at_prompt is None else at_prompt,
         )
+
+    def _evaluated_ns(self, phase: str, since_ns: int) -> int:
+        """Of the open step, with what goes on since the last mark."""
+        message = self._open
+        if message is None or not self._started_ns():
+            return 0
+        going_on_ns = max(0, self._known_ns() - since_ns) if phase == "evaluation" else 0
+        return message.evaluation_ns + going_on_ns
 
     def spans(self, now_ns: int) -> tuple[PhaseSpan, ...]:
         """The waits and the work of the open step, as far as they are known."""

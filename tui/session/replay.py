@@ -169,6 +169,10 @@ class ReplayProvider:
         """Where the replay has come to. Plays what is due by now, for `SLICE_NS` at most."""
         return self.moment(None).snapshot
 
+    def play_on(self) -> None:
+        """As `snapshot`, without one: of what only its end is wanted of."""
+        self._come(None)
+
     def close(self) -> None:
         """Let go of the file."""
         self._recording.close()
@@ -190,6 +194,15 @@ class ReplayProvider:
 
     def moment(self, held_ns: int | None) -> Frame:
         """The recording at this moment, or as far on the way there as there was time to go."""
+        at_ns = self._come(held_ns)
+        shown = self._played.at(at_ns)
+        status = replace(shown.status, replay=self._position(at_ns, held_ns, shown.t_ns))
+        events = sorted((*self._own_events(), *shown.events), key=lambda event: event.t_ns)
+        shown = replace(shown, status=status, events=tuple(events[-MOST_EVENTS:]))
+        return Frame(shown, at_ns if shown.t_ns < at_ns and not self.hurries else None, at_ns)
+
+    def _come(self, held_ns: int | None) -> int:
+        """Play what is due, and where that leads."""
         if held_ns is not None:
             self._from_ns, self._since_ns = held_ns, None
         elif self._since_ns is None and self._started:
@@ -199,11 +212,7 @@ class ReplayProvider:
         at_ns = min(at_ns, self._played.until_ns)
         if self.hurries:
             self.go_to(at_ns)
-        shown = self._played.at(at_ns)
-        status = replace(shown.status, replay=self._position(at_ns, held_ns, shown.t_ns))
-        events = sorted((*self._own_events(), *shown.events), key=lambda event: event.t_ns)
-        shown = replace(shown, status=status, events=tuple(events[-MOST_EVENTS:]))
-        return Frame(shown, at_ns if shown.t_ns < at_ns and not self.hurries else None, at_ns)
+        return at_ns
 
     def go_to(self, t_ns: int) -> None:
         """Go on from there."""

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, islice
-from math import sqrt
+from math import ceil, sqrt
 from operator import attrgetter
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -256,6 +256,8 @@ def percentile(ranked: Sequence[tuple[float, int]], steps: int, part: float) -> 
     """The smallest value that at least `part` of the steps do not exceed (nearest rank), from
     values in rising order, each with the steps that have it."""
     wanted = part * steps
+    if steps == len(ranked):  # no row stands for several
+        return ranked[max(0, ceil(wanted) - 1)][0]
     seen = 0
     for value, times in ranked:
         seen += times

@@ -261,7 +261,8 @@ class Assessment:
             warmup_left=self._choice.warmup_left,
             all_recent=stores.steps.last(RECENT_ROWS),
             compiled=stores.steps.compiled(),
-            cycles=stores.cycles.all(_evaluating_ns(open_step)),
+            cycles=stores.cycles.all(),
+            under_way=stores.cycles.under_way(open_step),
             loaders=stores.loaders.training(),
             padding=stores.loaders.padding(),
             cores=stores.processes.cores,
@@ -331,11 +332,6 @@ class Assessment:
     def _activity(self, spans: Sequence[TimeSpan]) -> GpuActivity | None:
         """What the GPUs did over the window."""
         return self._stores.gpus.between(*_extent(spans)) if spans else None
-
-
-def _evaluating_ns(now: OpenStep | None) -> int:
-    """Of the open step, which evaluates now: nearly all of it does then."""
-    return round((now.step_lasted_s or 0.0) * 1e9) if now is not None and now.evaluating else 0
 
 
 def _extent(spans: Sequence[TimeSpan]) -> tuple[int, int]:

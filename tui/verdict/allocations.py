@@ -1,6 +1,6 @@
 """What PyTorch's allocator asks of the device while training: segments, and retries."""
 
-from .step_time import wall_of
+from .step_time import spent
 from .thresholds import gpu as limits
 from .window import StepWindow
 
@@ -17,7 +17,7 @@ def asked_of_device(window: StepWindow) -> float | None:
     steps = warm[-1].step - warm[0].step
     if (warm[-1].retries - warm[0].retries) / steps >= limits.RETRIES_A_STEP:
         return 1.0
-    asked, whole = segments_asked(window), sum(map(wall_of, window.steps))
+    asked, whole = segments_asked(window), spent(window.steps).wall_ns
     if asked is None or not whole:
         return None
     return min(1.0, asked * window.observed * limits.SEGMENT_NS / whole)

@@ -67,6 +67,7 @@ def is_users(path: str) -> bool:
     return top not in LIBRARIES and top not in sys.stdlib_module_names
 
 
+@lru_cache(maxsize=MOST_PATHS)
 def where_in(frame: str) -> str:
     """ "conv.py:12" of "forward (conv.py:12)"."""
     return frame.rpartition("(")[2].rstrip(")")

@@ -21,8 +21,6 @@ class Cycles:
     count: int
     epochs: bool
     """Each is one epoch of the training loader."""
-    under_way: bool = False
-    """It is one alone, whose evaluation goes on."""
 
     @property
     def goes_on(self) -> float:
@@ -43,8 +41,8 @@ def cycles(window: StepWindow) -> Cycles | None:
     if not alike or _is_over(alike[0], window):
         return None
     epochs = batches is not None and all(abs(one.fetches - batches) <= 1 for one in alike)
-    counted = alike[-1].first and alike[0].steps >= LEAST_STEPS
-    if len(alike) < 2 and not (epochs or counted):
+    from_the_start = alike[-1].first and alike[-1].steps >= LEAST_STEPS
+    if len(alike) < 2 and not (epochs or from_the_start):
         return None  # nobody knows when the next comes
     trained_ns = sum(_training_ns(one, window) for one in alike)
     evaluated_ns = sum(one.evaluation_ns for one in alike)
@@ -69,7 +67,7 @@ def cycles(window: StepWindow) -> Cycles | None:
         spacing_steps=steps / count,
         is_regular=True,
     )
-    return Cycles(pauses, count, epochs, alike[0].under_way)
+    return Cycles(pauses, count, epochs)
 
 
 def least_rate(count: int) -> float:

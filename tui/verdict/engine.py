@@ -12,12 +12,11 @@ from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
 from .memory.trends import MemoryTrend
 from .memory_watch import MemoryWatch
-from .notes import NoteReporter
+from .notes import WITHOUT_NOTES, NoteReporter
 from .on_device import on_device
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
 from .rules.memory_growth import as_note, will_matter
 from .scoring import (
-    beats,
     confidence_in_cause,
     confidence_in_none,
     missing_of,
@@ -84,7 +83,7 @@ class Engine:
         grown: tuple[Finding, ...] = self._memory.update(window)
         growth = tuple(one for one in grown if one.severity != "info")
         minor = tuple(as_note(one) for one in grown if one.severity == "info")
-        verdict: Verdict = self._present(window, book, growth)
+        verdict: Verdict = _beside(self._present(window, book, growth), book.under_way(window))
         before, now = self._verdict, verdict.finding
         if before is not None and (before.finding.kind, before.finding.sub) == (now.kind, now.sub):
             since = before.since_step, before.since_ns
@@ -121,8 +120,7 @@ class Engine:
         newest_ns = window.spans[-1].end_ns if window.spans else -1
         if settled is not None and (early is not None or newest_ns == self._newest_ns):
             # Nothing new to weigh: the hysteresis must not count the same steps twice.
-            now = None if early is not None else book.under_way(window)
-            return _with_growth(settled if now is None else _beside(settled, now, window), growth)
+            return _with_growth(settled, growth)
         if (due := book.pending(window)) is not None:
             return _with_growth(settled, growth) if settled else _state(due, 0.0, growth, window)
         self._newest_ns = newest_ns
@@ -204,9 +202,7 @@ def _signals(window: Window) -> frozenset[str]:
         "counters": activity is not None and activity.busy is not None,
         "stacks": bool(main_places(window)),
         "padding": len(window.padding) >= LEAST_MASKS,
-        "evaluation": any(
-            not one.under_way for one in (window.cycles if isinstance(window, StepWindow) else ())
-        ),
+        "evaluation": isinstance(window, StepWindow) and bool(window.cycles),
         "unused gradients": window.settings is not None
         and window.settings.unused_parameters is not None,
     }
@@ -249,15 +245,14 @@ def _state(
     )
 
 
-def _beside(settled: Verdict, now: Finding, window: Window) -> Verdict:
-    """The settled verdict and what holds up the training now; that first where it is worth more."""
-    top, found = settled.finding, [settled.finding, *settled.contributors]
+def _beside(verdict: Verdict, now: Finding | None) -> Verdict:
+    """With what holds up the training now, where no cause of the same kind is there."""
+    found = (verdict.finding, *verdict.contributors)
+    if now is None or verdict.finding.kind in WITHOUT_NOTES:
+        return verdict
     if any(one.kind == now.kind for one in found):
-        return settled
-    if beats(now, top, limits.SWAP_MARGIN) < limits.SWAP_ANEW:
-        return _verdict(top, settled.confidence, [now, *settled.contributors], (), window)
-    sure = confidence_in_cause(now, found, window)
-    return _verdict(now, sure, [one for one in found if one.share is not None], (), window)
+        return verdict
+    return replace(verdict, contributors=(now, *verdict.contributors))
 
 
 def _too_young(window: WindowT, book: Rulebook[WindowT], seen: Sequence[Finding]) -> bool:

@@ -46,7 +46,7 @@ def unmeasured(window: StepWindow) -> Unmeasured:
         kind for row, kind in zip(window.steps, kinds, strict=True) if row.number in numbers
     }
     others = [row for row, kind in zip(window.steps, kinds, strict=True) if kind not in measured]
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     if whole <= 0:
         return Unmeasured(0.0, 0.0)
     long = {row.number for row, kind in zip(window.steps, kinds, strict=True) if kind == "long"}

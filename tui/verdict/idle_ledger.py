@@ -8,6 +8,7 @@ them explains is "unexplained", and no cause may claim it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, Literal
 
 from ..messages import Settings
@@ -33,12 +34,14 @@ from .gpu_clock import copies, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
 from .pauses import epoch_parts, startup_parts
 from .statistics import Share
-from .step_time import between_of, host_phases, issued_of, named_ns, wall_of
+from .step_time import between_of, host_phases, issued_of, named_ns, spent
 from .thresholds import causes
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from .unmarked_evaluation import evaluating_pauses
 from .window import RunFacts, StepWindow
+
+_OTHER_NS: Final = attrgetter("other_ns")
 
 Part = Literal[
     "used",
@@ -136,7 +139,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
 
 def exposed_wait(window: StepWindow) -> float:
     """Part of the time in which the GPU idles while the step waits for data, start-up included."""
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     return sum(exposed_parts(window)) / whole if whole > 0 else 0.0
 
 
@@ -187,7 +190,7 @@ def exposed_parts(window: StepWindow) -> list[int]:
 def _pauses(account: _Account, window: StepWindow) -> None:
     """While a checkpoint is written or a graph compiled nothing runs on the GPU; an evaluation uses
     it about as much as the rest of the time does."""
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     if whole <= 0:
         return
     account.take("pauses", sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / whole)
@@ -231,7 +234,7 @@ def python_seen(window: StepWindow) -> Share:
     user has named as data or as the net's, which say what it is."""
     leaves = leaves_step(main_places(window))
     working = share_seen(window, lambda one: works_on_host(one) and not leaves(one))
-    named = named_ns(window.steps) / max(1, sum(map(wall_of, window.steps)))
+    named = named_ns(window.steps) / max(1, spent(window.steps).wall_ns)
     return Share(*(max(0.0, part - named) for part in (working.mean, working.low, working.high)))
 
 
@@ -242,13 +245,15 @@ def python_within(window: StepWindow) -> float:
     if seen.low < CONTRIBUTOR:
         return 0.0
     between = sum(named.values()) + sum(row.other_ns for row in window.steps)
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     return max(0.0, seen.mean - between / whole) if whole > 0 else 0.0
 
 
 def _between(window: StepWindow, device: OnDevice) -> float:
     """Part of the GPU's time between the phases: Python, where no kernel was left to run."""
     named = host_phases(window.steps)
+    if not named:
+        return _of_all_steps(window, device, _OTHER_NS)
     return _of_all_steps(window, device, lambda row: between_of(row, named))
 
 
@@ -263,7 +268,7 @@ def _of_all_steps(
     """A part of the GPU's time over the whole window, 0 to 1, though one step in ten is measured:
     what the host spends on it in all steps, by how long the GPU takes for it in those that both
     clocks have. Of a few steps a long one weighs too much, or is missing (ratio estimator)."""
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     host = {row.number: row for row in window.steps}
     pairs = [(host[row.number], row) for row in device.rows if row.number in host]
     by_host = sum(part(row) for row, _ in pairs)
@@ -301,7 +306,7 @@ def starved(window: StepWindow, device: OnDevice) -> float:
             (issued.optimizer_ns, row.lag_backward_ns),
         )
         short += sum(max(0.0, ns - (lag or 0) * row.count) for ns, lag in phases)
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     if not launching or whole <= 0:
         return 0.0
     return min(1.0, short / launching * sum(map(issued_of, window.steps)) / whole)
@@ -310,7 +315,7 @@ def starved(window: StepWindow, device: OnDevice) -> float:
 def _idle_by_marks(window: StepWindow, device: OnDevice) -> float:
     """The most that the GPU can have idled: its waits, the time between the phases, and that in
     which it may have run dry within them."""
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     paused = sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / max(1, whole)
     dry = min(starved(window, device), _issued(window, device))
     return exposed_wait(window) + paused + _between(window, device) + dry

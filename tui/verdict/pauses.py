@@ -174,7 +174,7 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
         return None
     each, evaluated_ns = (
         median(usual),
-        _unmarked_evaluation(window) * sum(map(wall_of, window.steps)),
+        _unmarked_evaluation(window) * spent(window.steps).wall_ns,
     )
     theirs = evaluated_ns / max(1, sum(map(bool, starts)))
     return tuple(
@@ -185,7 +185,8 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
 
 def _without_wait(row: Step) -> float:
     """Training time of one step of a row, without the wait for its batch, ns."""
-    return pace_of(row) - (row.data_ns / row.count if row.count > 1 else row.data_ns)
+    pace_ns = pace_of(row)  # of hundreds of rows at every judgement
+    return pace_ns - row.data_ns if row.count == 1 else pace_ns - row.data_ns / row.count
 
 
 def _pauses(
@@ -341,7 +342,8 @@ def _apart(parts: Sequence[int]) -> list[int]:
 
 def _unnamed_ns(row: Step) -> float:
     """Time of one step without what has a name of its own."""
-    pace_ns = _without_wait(row)
+    count = row.count
+    pace_ns = pace_of(row) - (row.data_ns if count == 1 else row.data_ns / count)
     return pace_ns if pace_ns > 0.0 else 0.0
 
 
@@ -354,6 +356,8 @@ def _is_mostly_forward(rows: Sequence[Step]) -> bool:
 
 def _work_ns(row: Step, frozen: bool) -> float:
     """The part of one step that grows with its batch. Without a backward it is the forward."""
-    named = sum(ns for name, ns in row.phases.items() if not is_python(name))
+    named = 0
+    if row.phases:
+        named = sum(ns for name, ns in row.phases.items() if not is_python(name))
     forward_ns = 0 if row.backwards and not frozen else row.forward_ns
     return (forward_ns + row.backward_ns + row.optimizer_ns + named) / max(1, row.count)

@@ -13,7 +13,7 @@ from .notes import NOTES, NoteRow
 from .rules.allocator import allocator
 from .rules.checkpoint import checkpoint
 from .rules.communication import communication
-from .rules.compute import compute, in_fp32, of_memory
+from .rules.compute import by_parts, compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
 from .rules.double_precision import in_float64
 from .rules.evaluation import evaluation, evaluation_under_way
@@ -85,7 +85,7 @@ def _never(*_: object) -> None:
 def _compute(window: StepWindow) -> Finding | None:
     """What is not needed at all comes before what could be done in another type."""
     unneeded = growing_graph(window) or unused_gradients(window)
-    return unneeded or in_float64(window) or in_fp32(window)
+    return unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
 
 
 def _launch(window: StepWindow) -> Finding | None:

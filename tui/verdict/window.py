@@ -92,8 +92,15 @@ class OpenStep:
     """Where the loader's workers are, if stacks know: those that make a batch first."""
     at_prompt: bool = False
     """It is a notebook's, and as far as stacks know waits for a cell to run."""
+    evaluated_s: float = 0.0
+    """Of the open step, seconds."""
     step_lasted_s: float | None = None
     """Of `step_age_s` what is known: until the newest message, or look at the probe's page."""
+
+    @property
+    def ends(self) -> bool:
+        """There is a step to come to an end."""
+        return self.phase not in ("starting", "training over")
 
 
 class TimeSpan(Protocol):
@@ -202,6 +209,8 @@ class StepWindow(RunFacts):
     open_step: OpenStep | None
     cycles: tuple[EvaluationCycle, ...] = ()
     """The newest ones, oldest first."""
+    under_way: EvaluationCycle | None = None
+    """The run's first one, before its end: no step ends in its evaluation."""
     gpu_clocked: bool = False
     """The probe reads the GPU's clock, or may begin to: step times come once the GPU is done."""
     job: Job | None = None

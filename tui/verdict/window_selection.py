@@ -214,8 +214,14 @@ def _same_until(rows: Sequence[Step], end: int) -> int:
     """Index of the first of the rows before `end` that do the same work as the last of them."""
     if not end:
         return 0
-    first, last = end, _work(rows[end - 1])
-    while first and _alike(_work(rows[first - 1]), last):
+    first, newest = end, rows[end - 1]
+    samples, fetches, inference = newest.samples, newest.fetches, newest.inference
+    while first:
+        row = rows[first - 1]
+        # Nearly all have the very same numbers.
+        same = row.samples == samples and row.fetches == fetches and row.inference == inference
+        if not same and not _alike(_work(row), _work(newest)):
+            break
         first -= 1
     return first
 

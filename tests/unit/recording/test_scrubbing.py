@@ -18,6 +18,8 @@ from tests.unit.recording.files import opened, recorded
 from tests.unit.session.making import S, ScriptedEngine
 
 LONG_S = 400
+PLAYED_S = 130
+"""Longer than is judged in full before a moment jumped to, and than what is passed over at once."""
 
 
 class Hand:
@@ -209,14 +211,15 @@ def test_what_was_passed_over_is_reported(tmp_path: Path, long_file: bytes, hand
     assert "passed over 0:00 to 5:29: judged every 30 s there" in texts
 
 
-def test_playing_judges_everything(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
+def test_playing_judges_everything(tmp_path: Path, hand: Hand) -> None:
+    data = recorded(entries_of(PLAYED_S, lambda seen: isinstance(seen, Delivered)))
     engine = ScriptedEngine()
-    picture = ReplayProvider(opened(tmp_path, long_file), engine, hand, speed=64)
+    picture = ReplayProvider(opened(tmp_path, data), engine, hand, speed=64)
     picture.start()
     while not picture.is_over:
         hand.ns += S // 4
         last = picture.snapshot()
-    assert len(engine.windows) >= LONG_S - 1
+    assert len(engine.windows) >= PLAYED_S - 1
     assert not any("passed over" in event.text for event in last.events)
 
 

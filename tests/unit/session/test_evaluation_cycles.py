@@ -1,7 +1,10 @@
 """Whole stretches of training that end in an evaluation."""
 
+from dataclasses import replace
+
 from gpuwatch.tui.session.events import EvaluationCycleStore
 from gpuwatch.tui.steps import Step
+from gpuwatch.tui.verdict.window import OpenStep
 from tests.unit.verdict.windows import MS, run
 
 
@@ -53,13 +56,15 @@ def test_a_look_at_the_held_out_set_before_training_is_no_part_of_a_cycle() -> N
     assert [(one.fetches, one.first, one.whole) for one in seen] == [(10, True, True)]
 
 
-def test_the_first_evaluation_counts_while_it_goes_on() -> None:
+def test_the_first_evaluation_is_under_way_while_it_goes_on() -> None:
     """No step ends in it; later ones are known by those before."""
+    now = OpenStep("evaluation", 0.1, None, evaluating=True, frame=None, evaluated_s=2.0)
     training = store(run(30, lambda _: {"forward_ms": 9, "other_ms": 1}))
-    assert training.all() == ()
-    (now,) = training.all(2_000 * MS)
-    assert (now.steps, now.last_step, now.first, now.under_way) == (30, 30, True, True)
-    assert (now.wall_ns, now.evaluation_ns) == (2_300 * MS, 2_000 * MS)
-    assert not any(one.under_way for one in store(every_tenth(25)).all(2_000 * MS))
-    assert store(every_tenth(9)[3:]).all(2_000 * MS) == (), "nobody knows how long it trained"
-    assert store([]).all(2_000 * MS) == (), "nothing was trained"
+    seen = training.under_way(now)
+    assert seen is not None
+    assert (seen.steps, seen.last_step, seen.first) == (30, 30, True)
+    assert (seen.wall_ns, seen.evaluation_ns) == (2_300 * MS, 2_000 * MS)
+    assert training.under_way(replace(now, evaluated_s=0.0)) is None
+    assert store(every_tenth(25)).under_way(now) is None
+    assert store(every_tenth(9)[3:]).under_way(now) is None, "nobody knows how long it trained"
+    assert store([]).under_way(now) is None, "nothing was trained"

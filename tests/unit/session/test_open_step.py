@@ -54,6 +54,22 @@ def test_how_long_a_step_has_lasted_is_known_until_the_last_message_or_look_at_t
     assert step.step_age_s == pytest.approx(1.2)
 
 
+@pytest.mark.parametrize(
+    ("kind", "evaluating", "evaluated_s"),
+    [(marks.FETCH_LEAVE, True, 0.3), (marks.CHECKPOINT_ENTER, True, 0.2), (marks.STEP, False, 0.2)],
+    ids=["goes on", "a checkpoint behind it", "its metrics behind it"],
+)
+def test_what_a_step_has_evaluated_is_not_all_of_it(
+    kind: int, evaluating: bool, evaluated_s: float
+) -> None:
+    fields = {"started_ns": 400 * MS, "evaluation_ns": 200 * MS, "evaluating": evaluating}
+    store = reported(1000, kind=kind, **fields)
+    store.page_seen(replace(page(kind, 1000), t_ns=1100 * MS))
+    step = store.at(1600 * MS, None)
+    assert step is not None
+    assert step.evaluated_s == pytest.approx(evaluated_s)
+
+
 def test_a_frame_is_reported_only_of_a_mark_that_is_older_than_the_samples() -> None:
     store = reported(1000, kind=marks.BACKWARD_ENTER)
     young, old = store.at(1600 * MS, "f (a.py:1)"), store.at(9000 * MS, "f (a.py:1)")

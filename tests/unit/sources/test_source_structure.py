@@ -109,6 +109,32 @@ def test_a_net_that_is_called_for_parts_of_a_batch(
     assert structure(tmp_path, text, *functions).in_parts == frame
 
 
+LISTED = "torch.cat([self.head({one}) for {one} in {over}])  # 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (LISTED.format(one="part", over="x.split(32)"), True),
+        (LISTED.format(one="part", over="x.chunk(8)"), True),
+        (LISTED.format(one="feature", over="features"), False),
+        (LISTED.format(one="c", over="self.crops"), False),
+        (LISTED.format(one="chunk", over="texts.split(32)"), False),
+        ("torch.cat([fn(x[i:i + chunk]) for i in range(0, len(x), chunk)])  # 1\n", False),
+        ("for i in range(0, n, self.chunk_size):\n    self.encoder(v[i:])  # 1\n", False),
+        ("for part in x.split(8):\n    out += [checkpoint(self.net, part)]  # 1\n", False),
+        ("for part in seq.split(35):\n    outs += [model(part, state)]  # 1\n", False),
+        ("for part in ids.split(1):\n    model(part, past_key_values=cache)  # 1\n", False),
+    ],
+)
+def test_levels_chunks_and_states_are_no_parts_of_a_batch(
+    tmp_path: Path, text: str, found: bool
+) -> None:
+    """RetinaNet's levels and DINO's crops differ in size, NeRF's chunks are all that the memory has
+    room for, and a state that is changed in place goes from one turn to the next."""
+    assert bool(structure(tmp_path, text, "forward").in_parts) is found
+
+
 def test_a_list_beside_the_call_of_the_net_is_no_loop_around_it(tmp_path: Path) -> None:
     """A GraphSAGE that looks its neighbours up in the line of its call was to call its net once."""
     for listed in ("int(one)", "neighbours.get(one)"):

@@ -113,12 +113,13 @@ def worker_use(count: int, cpu: float, disk: float = 0.0, read: float = 0.0) -> 
 def window(seen: Iterable[Step], /, **fields: Any) -> StepWindow:
     """What a session hands over after these steps, oldest first, from the very first."""
     rows = tuple(seen)
-    chosen = choose_window(rows)
+    # Who has chosen already says so: a run of a thousand looks need not choose each window twice.
+    chosen = None if "steps" in fields and "warmup_left" in fields else choose_window(rows)
     given: dict[str, Any] = {
         "now_ns": rows[-1].end_ns if rows else S,
-        "steps": chosen.steps,
+        "steps": chosen.steps if chosen else (),
         "steps_seen": rows[-1].number if rows else 0,
-        "warmup_left": chosen.warmup_left,
+        "warmup_left": chosen.warmup_left if chosen else 0,
         "all_recent": rows[-500:],
         "compiled": tuple(row for row in rows if row.compile_ns),
         "loaders": (loader(),),

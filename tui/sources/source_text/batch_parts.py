@@ -35,6 +35,13 @@ RESIZES: Final = re.compile(r"(interpolate|upsample|resize|pool[123]d)$")
 """Given a size by the part, each turn has tensors of another shape."""
 RESETS: Final = re.compile(r"(reset|detach)_(net|hidden|states?|mem)")
 """How functions are named that begin the state of a net anew, which it has then."""
+LEVELS: Final = re.compile(r"(features?|feats?|fmaps?|feature_maps|levels?|pyramid|scales|crops)$")
+"""How names end of what has another size in each turn: the levels of a pyramid, crops of DINO's."""
+FOR_ROOM: Final = re.compile(r"chunk")
+"""In names of parts and of what cuts them, as those of NeRFs and video autoencoders are, and beside
+`checkpoint(block, part)`: they are made because the memory has no room for all at once."""
+STATES: Final = re.compile(r"(cache|states?|mems|past_key_values)$")
+"""How names end of what a net keeps for its next call, and changes in place."""
 IN_ORDER: Final = frozenset(("step", "grad"))
 """An environment's, a sampler's or an inner optimizer's step follows the one before, and what is
 adapted by gradients of its own is another net in each turn."""
@@ -78,8 +85,21 @@ def _may_be_one(loop: ast.AST, parts: Parts) -> bool:
     """Its turns need no order and have tensors of one shape, as far as their text tells."""
     if learns(loop) or any(map(_is_numbers, _sources(loop))):
         return False
+    if any(LEVELS.search(name_of(one)) for one in _sources(loop)) or _saves_room(loop):
+        return False
     calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
     return not any(name_of(one.func) in IN_ORDER or _resizes(one, parts) for one in calls)
+
+
+def _saves_room(loop: ast.AST) -> bool:
+    """A part, what cuts it, or what calls the net with it, is named so."""
+    calls = [one.func for one in ast.walk(loop) if isinstance(one, ast.Call)]
+    methods = {id(one) for one in calls if isinstance(one, ast.Attribute)}
+    named = [one for each in _sources(loop) for one in ast.walk(each) if id(one) not in methods]
+    parts = [one for each in _targets(loop) for one in ast.walk(each)]
+    return any(FOR_ROOM.search(name_of(one)) for one in (*named, *parts)) or any(
+        name_of(one).endswith("checkpoint") for one in calls
+    )
 
 
 def _is_numbers(source: ast.expr) -> bool:
@@ -121,7 +141,8 @@ def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
         if isinstance(one, ast.Call) and holds(one, line) and name_of(one.func) not in NO_NETS:
             given = set[str]().union(*map(names_in, (*one.args, *one.keywords)))
             fixed = not names_in(one.func) & parts.names
-            if fixed and given & parts.names and not given & parts.carried:
+            states = any(map(STATES.search, given - parts.names))
+            if fixed and given & parts.names and not given & parts.carried and not states:
                 return True
     return False
 
@@ -150,6 +171,13 @@ def _sources(loop: ast.AST) -> list[ast.expr]:
     if isinstance(loop, Comprehension):
         return [one.iter for one in loop.generators]
     return [loop.iter] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
+
+
+def _targets(loop: ast.AST) -> list[ast.expr]:
+    """What a turn of it binds."""
+    if isinstance(loop, Comprehension):
+        return [one.target for one in loop.generators]
+    return [loop.target] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
 
 
 def _is_of_a_net(node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ from ..place_names import file_of
 from ..rules.gpu_work import products_seen
 from ..rules.optimizer import nothing_faster
 from ..stack_samples import FrameShare
-from ..step_time import wall_of
+from ..step_time import spent
 from ..thresholds import causes as limits
 from ..thresholds.gpu import MEMORY_FULL
 from ..thresholds.hysteresis import ENTER_SHARE
@@ -25,7 +25,7 @@ def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:
         whole = sum(row.wall_ns for row in device.rows)
         part = sum(getattr(row, f"{phase}_ns") for row in device.rows)
         return part / max(1, whole), "event"
-    whole = sum(map(wall_of, window.steps))
+    whole = spent(window.steps).wall_ns
     return sum(getattr(row, f"{phase}_ns") for row in window.steps) / max(1, whole), "hook"
 
 

@@ -26,7 +26,7 @@ from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
 from ..statistics import without_rows
-from ..step_time import issued_of, wall_of
+from ..step_time import issued_of, spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
@@ -46,7 +46,7 @@ from .gpu_work import (
     work_of,
 )
 
-ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled")
+ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled", "parts")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
 MATRICES: Final = 0.25
 """Of the samples at products, those at convolutions may be so many."""
@@ -116,8 +116,11 @@ def _work(window: StepWindow) -> Work | None:
     paused = 0.0 if ledger is None else min(0.5, ledger.shares["pauses"])
     known = replayed(window)
     host = 0.0 if known is None else min(known.with_kernels(0.0), host_alone(window))
-    products = products_seen(window)
-    return work_of(window.activity, window.settings, products, paused, host, _replans(window))
+    products, parts = products_seen(window), called_in_parts(window)
+    found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
+    if found is None or parts is None or not parts.holds_most:
+        return found
+    return replace(found, one_call=parts.instead)
 
 
 def _replans(window: StepWindow) -> bool:
@@ -240,6 +243,14 @@ def _beside_waits(
     return cause("compute", "precision", share, headline, evidence, advice, gain=gain)
 
 
+def by_parts(window: StepWindow) -> Finding | None:
+    """`part_by_part` likewise, where launches do not have the same advice."""
+    ledger = idle_ledger(window)
+    if ledger is None or ledger.shares["launch"] >= ENTER_SHARE or may_wait(window):
+        return None
+    return _as_cause(window, part_by_part)
+
+
 def of_memory(window: StepWindow) -> Finding | None:
     """`bandwidth` likewise."""
     return _as_cause(window, bandwidth)
@@ -269,11 +280,8 @@ def compute(window: StepWindow) -> Finding | None:
     looped, cells = looped_cells(window), None
     if looped is not None and looped.holds_most:
         cells = f"{looped.instead}, by kernels that cuDNN has for it"
-    parts = called_in_parts(window)
     if work is not None:
         found = None if cells is None else cell_by_cell(work, cells)
-        if found is None and parts is not None and parts.holds_most and not may_wait(window):
-            found = part_by_part(work, parts.instead)
         if found is not None:
             return replace(found, evidence=(*found.evidence, *_lag(device))[:MOST_EVIDENCE])
         for judge in KINDS_OF_WORK:
@@ -301,7 +309,7 @@ def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
 
 def _issued(window: StepWindow) -> Evidence:
     rows = window.steps
-    wall = max(1, sum(map(wall_of, rows)))
+    wall = max(1, spent(rows).wall_ns)
     part = min(1.0, sum(map(issued_of, rows)) / wall)
     text = f"{percent(part)} of the time is spent issuing forward, backward and optimizer"
     return Evidence(text, "hook", part)

@@ -9,13 +9,13 @@ from ..code_places import main_places, share_where
 from ..cycles import Cycles, cycles
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
-from ..forecast.interval import at_least, interval_of, seldom, with_interval
+from ..forecast.interval import interval_of, seldom, with_interval
 from ..format import ms, percent
 from ..idle_ledger import idle_ledger
 from ..on_device import idle_of, on_device
 from ..pauses import Pauses, evaluations, pause_evidence
 from ..place_names import by_user_function, own_frame, place_evidence
-from ..scoring import cause, speedup_of
+from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples
 from ..thresholds.causes import RHYTHM_EVENTS, TARGET_BUDGET
@@ -80,8 +80,9 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
         rarely = f"evaluate every {epochs} epochs: it would cost {percent(TARGET_BUDGET)}"
         advice = (rarely, *advice[1:])
     few = whole.count < RHYTHM_EVENTS
-    if whole.under_way and finding.forecast is not None:
-        finding = replace(finding, forecast=at_least(finding.forecast.speedup))
+    if whole.count == 1 and not whole.epochs:
+        # A run that went on from a checkpoint began within a cycle: the next may be later.
+        finding = replace(finding, speedup_is="bound", forecast=None)
     return replace(
         finding,
         headline=f"{finding.headline}{' so far' if few else ''}",
@@ -93,8 +94,6 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
 
 def _how_often(whole: Cycles) -> str:
     pauses, count = whole.pauses, whole.count
-    if whole.under_way:
-        return f"one under way for {ms(pauses.each_ns)}, after {pauses.every_steps:.0f} steps"
     if count == 1 and not whole.epochs:
         return f"one so far, after {pauses.every_steps:.0f} steps, {ms(pauses.each_ns)}"
     unit = "epoch" if whole.epochs else f"{pauses.every_steps:.0f} steps"
@@ -102,11 +101,24 @@ def _how_often(whole: Cycles) -> str:
 
 
 def evaluation_under_way(window: StepWindow) -> Finding | None:
-    """The run's first one while it goes on, when no step ends: upstream's DeepLab trains for 15 s
-    and evaluates for 31."""
-    if not any(cycle.under_way for cycle in window.cycles):
+    """The run's first one before its end: upstream's DeepLab trains for 15 s and evaluates for 31,
+    in which no step ends. What it has taken so far, and no more: it may be the last thing that the
+    run does."""
+    cycle, now = window.under_way, window.open_step
+    if cycle is None or now is None or window.ended or now.at_prompt or not now.ends:
         return None
-    return evaluation(window)
+    share = cycle.evaluation_ns / cycle.wall_ns
+    if share < CONTRIBUTOR:
+        return None
+    lasted, steps = ms(cycle.evaluation_ns), f"{cycle.steps:,} steps"
+    return state(
+        "evaluation",
+        None,
+        "info",
+        f"one evaluation has taken {lasted} so far, {percent(share)} of the time",
+        (Evidence(f"it began after {steps} of training", "hook", float(cycle.steps)),),
+        (f"if it comes again every {steps}: evaluate less often, or on a part of the set",),
+    )
 
 
 _HEADLINES: Final[dict[Unmarked, str]] = {

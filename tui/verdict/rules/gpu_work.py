@@ -14,6 +14,7 @@ from ..gpu_activity import GpuActivity
 from ..idle_ledger import uses_tensor_cores
 from ..scoring import severity_of, speedup_of, state
 from ..thresholds import gpu as limits
+from ..thresholds.causes import LOOP_GIVES
 from ..thresholds.hysteresis import ENTER_SHARE, WARNING_SHARE
 from ..window import RunFacts
 
@@ -39,6 +40,8 @@ class Work:
     replans: bool = False
     """Attention behind padding masks, of batches that differ in length: in a half type cuDNN plans
     its kernels anew for each length."""
+    one_call: str = ""
+    """What to do instead, where the net is called for one part of its batch after another."""
 
     def evidence(self) -> tuple[Evidence, ...]:
         """The counters as read."""
@@ -324,13 +327,13 @@ def cell_by_cell(work: Work, advice: str) -> Finding | None:
     return replace(found, forecast=Forecast(speedup_of(saved), 1.0, most))
 
 
-def part_by_part(work: Work, advice: str) -> Finding | None:
+def part_by_part(work: Work) -> Finding | None:
     """A net called for one part of the batch after another keeps the device busy with kernels that
     leave multiprocessors without work, which those of the whole batch would fill. An LSTM in tf32,
     called for eight parts on 60 % of them, gained 4.5x by one call (H200); nothing is known beyond
     what is empty."""
     empty = (1.0 - work.sm) * work.busy
-    if empty < ENTER_SHARE:
+    if not work.one_call or empty < ENTER_SHARE:
         return None
     least = min(empty, work.busy * (1.0 - filled(work.tensor, work.fp32, work.dram)))
     found = _estimate(
@@ -340,10 +343,10 @@ def part_by_part(work: Work, advice: str) -> Finding | None:
         "the GPU is busy with one part of the batch after another, on "
         f"{percent(work.sm)} of its multiprocessors",
         work,
-        (advice,),
+        (work.one_call,),
         is_bound=True,
     )
-    return replace(found, forecast=at_least(speedup_of(least)))
+    return replace(found, forecast=at_least(max(1.0, LOOP_GIVES * speedup_of(least))))
 
 
 KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
@@ -352,6 +355,7 @@ KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     precision,
     fp32_arithmetic,
     bandwidth,
+    part_by_part,
     underfilled,
     misaligned,
 )

@@ -1,8 +1,9 @@
 """The backward takes longer with every step: it goes through graphs of earlier steps as well."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Final
 
 from ...steps import Step
@@ -30,6 +31,8 @@ no more than that of what the forward grows by. A part beyond belongs to no forw
 GOES_ON: Final = 0.5
 """The second half of the blocks grows by at least this part of what the first does: a cache that
 fills, or cores that warm up, level off."""
+_FORWARD_NS: Final = attrgetter("forward_ns")
+_BACKWARD_NS: Final = attrgetter("backward_ns")
 _KEEPS: Final = re.compile(r"\b(retain_graph|create_graph)\b(?!\s*=\s*False)")
 """Without one of these PyTorch frees what a backward used, and refuses to go through it again."""
 _CALL_OF_BACKWARD: Final = re.compile(r"\bbackward\(.*\)")
@@ -53,13 +56,15 @@ def growth_of(rows: Sequence[Step]) -> Growth | None:
         return None
     size = len(rows) // BLOCKS
     blocks = [rows[len(rows) - size * k : len(rows) - size * (k - 1)] for k in range(BLOCKS, 0, -1)]
-    backwards = [_median(block, "backward_ns") for block in blocks]
-    forwards = [_median(block, "forward_ns") for block in blocks]
+    backwards = [_median(block, _BACKWARD_NS) for block in blocks]
+    if mann_kendall(backwards) < SURE:
+        return None  # nearly always; what follows costs as much again
     numbers = [block[-1].number for block in blocks]
     slope, half = theil_sen(numbers, backwards), BLOCKS // 2
-    if slope is None or slope.low <= 0 or mann_kendall(backwards) < SURE:
+    if slope is None or slope.low <= 0:
         return None
-    grown, forward = backwards[-1] - backwards[0], max(0.0, forwards[-1] - forwards[0])
+    before_ns, after_ns = (_median(blocks[at], _FORWARD_NS) for at in (0, -1))
+    grown, forward = backwards[-1] - backwards[0], max(0.0, after_ns - before_ns)
     later = backwards[-1] - backwards[half]
     goes_on = later >= GOES_ON * (backwards[half] - backwards[0])
     if not goes_on or grown < TIMES_THE_FORWARD * forward:
@@ -67,8 +72,8 @@ def growth_of(rows: Sequence[Step]) -> Growth | None:
     return Growth(backwards[0], backwards[-1], 100 * slope.middle, numbers[-1] - numbers[0])
 
 
-def _median(rows: Sequence[Step], name: str) -> float:
-    each = sorted(getattr(row, name) / max(1, row.count) for row in rows)
+def _median(rows: Sequence[Step], length: Callable[[Step], int]) -> float:
+    each = sorted([length(row) / max(1, row.count) for row in rows])
     return float(each[len(each) // 2])
 
 

@@ -11,7 +11,7 @@ from ..format import cores, percent
 from ..place_names import place_evidence
 from ..scoring import state
 from ..statistics import of_samples
-from ..step_time import paused_of, wall_of
+from ..step_time import paused_of, spent
 from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
@@ -38,7 +38,7 @@ def healthy(window: StepWindow) -> Finding | None:
     if window.gpu_present:
         return None
     rows = window.steps
-    wall = max(1, sum(map(wall_of, rows)))
+    wall = max(1, spent(rows).wall_ns)
     compute = min(1.0, sum(row.forward_ns + row.backward_ns for row in rows) / wall)
     waits = min(1.0, sum(row.data_ns for row in rows) / wall)
     paused = min(1.0, sum(map(paused_of, rows)) / wall)

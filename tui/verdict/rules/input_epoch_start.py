@@ -14,7 +14,7 @@ from ..pauses import epoch_parts, spacing_of, startup_parts
 from ..place_names import file_of, function_of, own_frame, place_evidence
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
-from ..step_time import wall_of
+from ..step_time import spent
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -31,7 +31,7 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if loader is None or not loader.num_workers:
         parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
-    wall_ns = sum(map(wall_of, window.steps))
+    wall_ns = spent(window.steps).wall_ns
     taken_ns = sum(starts) + worker_ends(window).mean * wall_ns if whole is None else sum(whole)
     held = limits.STARTS_HOLD if is_short(loader, feeding) else 1.0
     if not starts or taken_ns <= held * waits:

@@ -133,11 +133,13 @@ def fragmentation(window: Window) -> Finding | None:
     """A fifth of what is held lies free between tensors, and requests go to the device after the
     warm-up all the same: the pieces are too small for them. Where requests had to empty the cache,
     a tenth of what was ever held is enough: so much was free even when the most was in use."""
-    warm = [one for one in readings(window) if one.step > window.warm_step]
-    if not warm or warm[-1].inactive_split is None or not warm[-1].reserved:
+    newest = window.gpu_memory[-1] if window.gpu_memory else None
+    if newest is None or newest.inactive_split is None or not newest.reserved:
         return None
-    newest = warm[-1]
+    warm = [one for one in readings(window) if one.step > window.warm_step]
     recent = [one for one in warm if newest.step - one.step <= limits.MEMORY_STEPS]
+    if not recent:
+        return None
     if newest.step - recent[0].step < limits.EARLY_STEPS:
         return None
     part = min((one.inactive_split or 0) / max(1, one.reserved) for one in recent[-2:])

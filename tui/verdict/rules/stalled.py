@@ -60,8 +60,6 @@ def _who(workers: WorkersAt, plain: bool = False) -> str:
     return f"workers {' and '.join(str(pid) for pid in pids)}"
 
 
-_NO_STEP = ("starting", "training over")
-"""Phases in which there is no step to come to an end."""
 IDLE: Final = "idle"
 STOPPED: Final = "stopped"
 """A sub of `stalled`: the kernel holds the process."""
@@ -82,7 +80,7 @@ def stalled(window: StepWindow) -> Finding | None:
     if (by_kernel := stopped(window)) is not None:
         return by_kernel
     now = window.open_step
-    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= LEAST_S:
+    if now is None or window.ended or not now.ends or now.age_s <= LEAST_S:
         return None  # no limit is below this one, and few phases last so long
     limit_s = _limit_in_job(window, now)
     if now.age_s <= limit_s:
@@ -169,7 +167,7 @@ def notebook_idle(age_s: float, source: EvidenceSource = "hook") -> Finding:
 def is_near(now: OpenStep, recent: tuple[Step, ...], ended: bool) -> bool:
     """Whether half of that time has passed: who is asked where everyone is needs seconds. `ended`:
     no mark is to come, though the process may live on."""
-    if ended or now.phase in _NO_STEP or now.age_s <= limits.STALL_S / 2:
+    if ended or not now.ends or now.age_s <= limits.STALL_S / 2:
         return False
     return now.age_s > limit_of(now, recent) / 2
 

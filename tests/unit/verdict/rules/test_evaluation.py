@@ -12,10 +12,10 @@ from gpuwatch.tui.steps import EvaluationCycle
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.forecast.gain import gain_without
-from gpuwatch.tui.verdict.rules.evaluation import evaluation
+from gpuwatch.tui.verdict.rules.evaluation import evaluation, evaluation_under_way
 from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_LOW
-from gpuwatch.tui.verdict.window import RunEvent, StepWindow
+from gpuwatch.tui.verdict.window import OpenStep, RunEvent, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import MS, even, loader, run, window
 
@@ -283,31 +283,45 @@ def test_one_evaluation_that_no_rhythm_explains_has_no_share(fields: dict[str, A
     assert evaluation(after(cycle(**fields), batches=1_000)) is None
 
 
-def under_way(evaluated_ms: float) -> StepWindow:
+def under_way(evaluated_ms: float, **given: Any) -> StepWindow:
     """The run's first evaluation, after 100 steps of 10 ms, goes on."""
-    now = cycle(steps=100, evaluation_ms=evaluated_ms, last_step=100, under_way=True)
-    return window(even(100, **WAITS), cycles=(now,))
+    now = OpenStep("evaluation", 0.1, None, evaluating=True, frame=None, **given)
+    its = cycle(steps=100, evaluation_ms=evaluated_ms, last_step=100)
+    return window(even(100, **WAITS), under_way=its, open_step=now)
 
 
-def test_an_evaluation_under_way_has_its_share_so_far() -> None:
+def test_an_evaluation_under_way_is_beside_the_verdict() -> None:
     """DeepLabV3+ on an H200: "input, 1.4x" through 18 s of an evaluation, without which it was 3.1x
-    as fast. No step ends in it, so that nothing was weighed anew."""
+    as fast. No step ends in it, so that nothing was weighed anew. It may be the run's last."""
     engine = Engine()
-    before = engine.judge(replace(under_way(1), cycles=()))
-    assert before.finding.kind == "input"
-    short = engine.judge(under_way(400))
-    assert short.finding.kind == "input"
-    assert [one.kind for one in short.contributors] == ["evaluation"]
-    long = engine.judge(under_way(3_000))
-    assert long.finding.kind == "evaluation"
-    assert [one.kind for one in long.contributors] == ["input"]
-    assert long.finding.evidence[0].text == "evaluation: one under way for 3.0 s, after 100 steps"
-    assert long.finding.forecast is not None
-    assert long.finding.forecast.high is None, "it goes on"
-    assert 0.5 < long.confidence < 2 / 3
+    assert engine.judge(replace(under_way(1), under_way=None)).contributors == ()
+    for evaluated_ms, text in ((400, "400 ms so far, 29%"), (3_000, "3.0 s so far, 76%")):
+        seen = engine.judge(under_way(evaluated_ms))
+        assert seen.finding.kind == "input"
+        (beside,) = seen.contributors
+        assert beside.headline == f"one evaluation has taken {text} of the time"
+        assert beside.speedup is None
+        assert beside.advice[0].startswith("if it comes again every 100 steps")
+    assert engine.judge(under_way(20)).contributors == (), "below 5 % of the time"
+
+
+@pytest.mark.parametrize("fields", [{"phase": "training over"}, {"at_prompt": True}])
+def test_no_evaluation_is_under_way_once_nothing_trains(fields: dict[str, Any]) -> None:
+    """A notebook that looked at one batch and waits for a cell; a run that has ended."""
+    seen = under_way(3_000)
+    assert seen.open_step is not None
+    assert evaluation_under_way(seen) is not None
+    assert evaluation_under_way(replace(seen, ended=True)) is None
+    assert evaluation_under_way(replace(seen, open_step=replace(seen.open_step, **fields))) is None
+
+
+def test_training_that_goes_on_after_an_evaluation_makes_it_the_verdict_at_once() -> None:
+    engine = Engine()
+    assert engine.judge(under_way(3_000)).finding.kind == "input"
     ended = run(160, lambda n: {**WAITS, "evaluation_ms": 3_000 if n == 100 else 0})
     end = cycle(steps=100, evaluation_ms=3_000, last_step=100)
-    assert engine.judge(window(ended, cycles=(end,))).finding.kind == "evaluation"
+    found = engine.judge(window(ended, cycles=(end,))).finding
+    assert (found.kind, found.speedup_is) == ("evaluation", "bound")
 
 
 def test_two_evaluations_as_far_apart_as_the_first_from_the_start_are_a_rhythm() -> None:
