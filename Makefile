@@ -57,8 +57,11 @@ $(PEERS)/.installed: tests/bench/cost/peers.txt
 soak: $(INSTALLED)
 	$(BIN)/python -m pytest -m soak
 
-# All that was recorded, judged again, and the tables of docs/accuracy_generated.md.
+# All that was recorded, judged again, and the tables of docs/accuracy_generated.md. First what takes
+# the time of real runs, one at a time, whose cores nobody else may use.
 suite: $(INSTALLED)
+	$(BIN)/python -m pytest -m suite tests/demo/test_evaluate.py tests/demo/test_scenarios.py \
+		tests/demo/test_generated_runs.py
 	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py \
 		tests/demo/test_recorded_runs.py tests/demo/test_recorded_ranks.py
 	mkdir -p build

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.suite
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_scenario_is_watched_measured_judged_and_judged_again(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_a_seed_is_described_without_training() -> None:
     ]
 
 
+@pytest.mark.suite
 def test_a_switch_gives_what_its_cause_costs() -> None:
     seed = seed_with("logger", feed="function")  # of few switches
     (cause,) = draw(seed, "cpu").causes

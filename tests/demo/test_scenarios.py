@@ -119,6 +119,7 @@ def test_a_script_begins_with_the_probe_and_shows_what_its_switch_does(
     assert len(text.splitlines()) < 100
 
 
+@pytest.mark.suite
 @pytest.mark.slow
 @pytest.mark.timeout(150)
 def test_every_script_runs_with_and_without_its_cause(tmp_path: Path) -> None:
