@@ -277,7 +277,7 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
     have = sum(row.count for row in kept)
     left = 0 if long_enough(kept) else max(0, enough_of(kept) - have)
     if not left and all(row.inference for row in all_steps):
-        left = _may_train(kept)
+        left = _may_train(_present(all_steps, warm, 0))
     if left and not have:
         left += max(0, warm - newest.number)
     return Choice(tuple(kept), left, cut_ns, change)
@@ -285,7 +285,8 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
 
 def _may_train(rows: Sequence[Step]) -> int:
     """Steps still needed of a run without a backward so far: many a training begins with a look at
-    its validation set (llama2.c, Lightning's sanity check), of which nothing is to be said."""
+    its validation set (llama2.c, Lightning's sanity check), of which nothing is to be said. A
+    change of its pace does not begin that anew."""
     lasted_ns = rows[-1].end_ns - rows[0].start_ns
     mean_ns = max(1.0, lasted_ns / sum(row.count for row in rows))
     return max(0, ceil((limits.LONG_WINDOW_NS - lasted_ns) / mean_ns))

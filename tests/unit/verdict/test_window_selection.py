@@ -72,6 +72,15 @@ def test_of_an_evaluation_before_the_training_nothing_is_said() -> None:
     assert choose_window(inferring).warmup_left == 0
 
 
+def test_inference_whose_pace_changes_warms_up_once() -> None:
+    """On a busy machine its pace changed every few seconds, and it warmed up for ever."""
+    rows = run(110, lambda n: {"forward_ms": 100 if n <= 90 else 50, "inference": True})
+    choice = choose_window(rows)
+    assert choice.change is not None
+    assert choice.steps[0].number > 80
+    assert choice.warmup_left == 0
+
+
 @pytest.mark.parametrize(
     ("done", "left", "have"), [(0, 15, 0), (3, 17, 0), (15, 0, 10), (19, 0, 14)]
 )
