@@ -24,9 +24,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "demo")]
 import torch
 from ranks.truth import SCENARIOS, Expected, RankVerdict, is_right, verdict_of
 
-from evaluation.last_picture import last_picture
+from gpuwatch.tui.cli.replay import last_snapshot
 from gpuwatch.tui.discovery.targets import own_page
 from gpuwatch.tui.errors import GpuwatchError
+from gpuwatch.tui.recording.reader import Recording
 
 PATH: Final = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 START_S: Final = 60.0
@@ -41,7 +42,7 @@ def judged(file: Path) -> RankVerdict | None:
     if not file.exists():
         return None
     try:
-        return verdict_of(last_picture(file))
+        return verdict_of(last_snapshot(Recording(file)))
     except (GpuwatchError, ValueError) as error:
         print(f"{file.name}: {error}")
         return None

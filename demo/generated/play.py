@@ -20,7 +20,6 @@ if "--probe" in sys.argv:
     probe.install()
 
 import argparse
-import atexit
 import gc
 import json
 import select
@@ -32,7 +31,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import torch
-from machine import stay_small
+from machine import end_soon, stay_small
 
 from generated.calibration import measured_speed, wait_for
 from generated.draw import draw
@@ -178,7 +177,8 @@ def examine(
             turns[switch.name] = ready
         except Exception as error:
             failed[switch.name] = f"{type(error).__name__}: {error}"[:300]
-    gc.collect()
+        # Workers are forked next: one that collects what a graph left, as it failed, aborts.
+        gc.collect()
     order = [name for name in turns if name]
     taken = [("", as_it_is.take(given.turn_seconds))]
     for turn in range(given.turns):
@@ -207,6 +207,5 @@ def plain(training: Training, seconds: float) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    # Python would go through all that torch has made once more as it ends, for 0.7 s.
-    atexit.register(gc.freeze)
+    end_soon()
     sys.exit(main())

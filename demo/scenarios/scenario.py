@@ -5,8 +5,6 @@ the moment the GPU has finished. Run a scenario with and without its cause, and 
 is what the cause really costs.
 """
 
-import atexit
-import gc
 import itertools
 import json
 import signal
@@ -19,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 import torch
-from machine import DEVICE, ON_GPU, stay_small
+from machine import DEVICE, ON_GPU, end_soon, stay_small
 from options import Options, options_of
 
 __all__ = ["DEVICE", "ON_GPU", "Options", "Report", "Run", "play"]
@@ -110,8 +108,7 @@ def play(
     `causes` names them where there are several, the main one first.
     """
     options, wait = options_of(about, argv, causes)
-    # Python would go through all that torch has made once more as it ends, for 0.7 s.
-    atexit.register(gc.freeze)
+    end_soon()
     # Leave through Python on SIGTERM too, so that a loader stops its workers.
     signal.signal(signal.SIGTERM, _terminated)
     if wait:

@@ -21,7 +21,8 @@ import pytest
 from ranks.train import CHECKPOINT_EVERY
 from ranks.truth import ACCUSES, SCENARIOS, Expected, RankVerdict, is_right, verdict_of
 
-from evaluation.last_picture import last_picture
+from gpuwatch.tui.cli.replay import last_snapshot
+from gpuwatch.tui.recording.reader import Recording
 
 RANKS: Final = Path(__file__).parents[1] / "recordings" / "ranks"
 RUNS: Final = sorted(path.relative_to(RANKS).as_posix() for path in RANKS.glob("*/*.gpuwatch"))
@@ -50,7 +51,7 @@ MISSED: Final[dict[str, str]] = {
 
 @cache
 def judged(run: str) -> RankVerdict:
-    return verdict_of(last_picture(RANKS / run))
+    return verdict_of(last_snapshot(Recording(RANKS / run)))
 
 
 def truth_of(run: str) -> Expected:
@@ -133,7 +134,7 @@ def test_nobody_innocent_is_ever_named() -> None:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_checkpoint_every_twelve_steps_has_that_rhythm(rank: int) -> None:
     """Also where the late rank is the last by a little in as many steps between."""
-    snapshot = last_picture(RANKS / "h200_third" / f"checkpoint.{rank}.gpuwatch")
+    snapshot = last_snapshot(Recording(RANKS / "h200_third" / f"checkpoint.{rank}.gpuwatch"))
     assert snapshot.job is not None
     assert snapshot.job.late is not None
     assert snapshot.job.late.lateness is not None

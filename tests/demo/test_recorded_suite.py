@@ -12,11 +12,12 @@ import pytest
 
 from evaluation.catalogue import Expected, scenarios
 from evaluation.judging import among_several, truth_of
-from evaluation.last_picture import last_picture
 from evaluation.recording import verdicts_on
 from evaluation.reliability import claims_in, levels_of
 from evaluation.result import MEASURED, RECORDING, measured_in
 from evaluation.verdict_track import Judgement
+from gpuwatch.tui.cli.replay import last_snapshot
+from gpuwatch.tui.recording.reader import Recording
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SUITE = RECORDINGS / "suite"
@@ -87,7 +88,7 @@ def test_without_the_probe_it_is_right_or_shows_that_it_does_not_know(run: str) 
 
 def test_a_rank_that_waits_for_another_names_it() -> None:
     """Four ranks with NCCL, of which rank 2 loads slowly: rank 0's GPU spins all the time."""
-    verdict = last_picture(RECORDINGS / "ranks.gpuwatch").verdict
+    verdict = last_snapshot(Recording(RECORDINGS / "ranks.gpuwatch")).verdict
     assert verdict.finding.kind == "straggler"
     assert verdict.finding.headline.startswith("rank 2 waits for its loader: the other 3 wait")
     assert "waiting for data" in verdict.finding.evidence[0].text

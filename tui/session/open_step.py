@@ -92,14 +92,6 @@ class OpenStepStore:
             at_prompt=self.is_notebook if at_prompt is None else at_prompt,
         )
 
-    def _evaluated_ns(self, phase: str, since_ns: int) -> int:
-        """Of the open step, with what goes on since the last mark."""
-        message = self._open
-        if message is None or not self._started_ns():
-            return 0
-        going_on_ns = max(0, self._known_ns() - since_ns) if phase == "evaluation" else 0
-        return message.evaluation_ns + going_on_ns
-
     def spans(self, now_ns: int) -> tuple[PhaseSpan, ...]:
         """The waits and the work of the open step, as far as they are known."""
         message, mark = self._open, self._last_mark()
@@ -114,6 +106,14 @@ class OpenStepStore:
             # What lies between the message's mark and a newer one on the page is not known yet.
             spans.append((since_ns, self._lasts_until(now_ns), 0.0 if waits else 1.0))
         return tuple(span for span in spans if span[0] < span[1])
+
+    def _evaluated_ns(self, phase: str, since_ns: int) -> int:
+        """Of the open step, with what goes on since the last mark."""
+        message = self._open
+        if message is None or not self._started_ns():
+            return 0
+        going_on_ns = max(0, self._known_ns() - since_ns) if phase == "evaluation" else 0
+        return message.evaluation_ns + going_on_ns
 
     def _last_mark(self) -> tuple[int, int] | None:
         """Kind and time of the newest mark that is known."""

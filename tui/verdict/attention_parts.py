@@ -10,7 +10,7 @@ from typing import Final
 from .code_places import ATTENTION_CALL, share_held
 from .place_names import line_of, users_function
 from .stack_samples import FrameShare
-from .syntax import statements_in
+from .syntax import name_of, statements_in
 from .thresholds.hysteresis import CONTRIBUTOR
 
 PRODUCTS: Final = ("matmul", "bmm", "baddbmm", "einsum")
@@ -117,7 +117,7 @@ def _is(value: ast.expr, softmax: ast.Call, names: set[str]) -> bool:
 def _given(call: ast.Call) -> ast.expr | None:
     """What a softmax is taken of, along the side of attention's; None of another call."""
     called = call.func
-    if _name(called) != "softmax":
+    if name_of(called) != "softmax":
         return None
     named = {one.arg: one.value for one in call.keywords}
     given = list(call.args)
@@ -129,11 +129,6 @@ def _given(call: ast.Call) -> ast.expr | None:
     if side is not None and ast.unparse(side) in map(str, OTHER_SIDES):
         return None
     return given[0] if given else None
-
-
-def _name(called: ast.expr) -> str:
-    """The last part of a dotted name."""
-    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
 
 def _is_module(value: ast.expr) -> bool:
@@ -160,7 +155,7 @@ def _carried(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _goes_through(called: ast.expr) -> bool:
-    name = _name(called)
+    name = name_of(called)
     return name in THROUGH or any(part in name.lower() for part in THROUGH_NAMED)
 
 
@@ -180,7 +175,7 @@ def _factors(node: ast.AST) -> list[ast.expr]:
     match node:
         case ast.BinOp(op=ast.MatMult(), left=left, right=right):
             return [left, right]
-        case ast.Call(func=called, args=given) if _name(called) in PRODUCTS:
+        case ast.Call(func=called, args=given) if name_of(called) in PRODUCTS:
             if isinstance(called, ast.Attribute) and not _is_module(called.value):
                 given = [called.value, *given]
             return [one for one in given if not isinstance(one, ast.Constant)]
@@ -191,7 +186,7 @@ def _is_bent(factor: ast.expr) -> bool:
     """`torch.tanh(a + b)`."""
     while isinstance(factor, ast.Call):
         called = factor.func
-        if _name(called) in ADDS:
+        if name_of(called) in ADDS:
             return True
         if not isinstance(called, ast.Attribute):
             return False

@@ -23,6 +23,12 @@ class Cycles:
     """Each is one epoch of the training loader."""
 
     @property
+    def alone(self) -> bool:
+        """The run's first, in the middle of an epoch: nothing but the run's start makes it a
+        rhythm."""
+        return self.count == 1 and not self.epochs
+
+    @property
     def goes_on(self) -> float:
         """How likely the next cycle ends in an evaluation too, 0 to 1: the rule of succession, as
         all so far did."""

@@ -8,7 +8,6 @@ them explains is "unexplained", and no cause may claim it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final, Literal
 
 from ..messages import Settings
@@ -40,8 +39,6 @@ from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from .unmarked_evaluation import evaluating_pauses
 from .window import RunFacts, StepWindow
-
-_OTHER_NS: Final = attrgetter("other_ns")
 
 Part = Literal[
     "used",
@@ -252,8 +249,6 @@ def python_within(window: StepWindow) -> float:
 def _between(window: StepWindow, device: OnDevice) -> float:
     """Part of the GPU's time between the phases: Python, where no kernel was left to run."""
     named = host_phases(window.steps)
-    if not named:
-        return _of_all_steps(window, device, _OTHER_NS)
     return _of_all_steps(window, device, lambda row: between_of(row, named))
 
 

@@ -185,8 +185,7 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
 
 def _without_wait(row: Step) -> float:
     """Training time of one step of a row, without the wait for its batch, ns."""
-    pace_ns = pace_of(row)  # of hundreds of rows at every judgement
-    return pace_ns - row.data_ns if row.count == 1 else pace_ns - row.data_ns / row.count
+    return pace_of(row) - (row.data_ns / row.count if row.count > 1 else row.data_ns)
 
 
 def _pauses(
@@ -342,8 +341,7 @@ def _apart(parts: Sequence[int]) -> list[int]:
 
 def _unnamed_ns(row: Step) -> float:
     """Time of one step without what has a name of its own."""
-    count = row.count
-    pace_ns = pace_of(row) - (row.data_ns if count == 1 else row.data_ns / count)
+    pace_ns = _without_wait(row)
     return pace_ns if pace_ns > 0.0 else 0.0
 
 
@@ -356,8 +354,6 @@ def _is_mostly_forward(rows: Sequence[Step]) -> bool:
 
 def _work_ns(row: Step, frozen: bool) -> float:
     """The part of one step that grows with its batch. Without a backward it is the forward."""
-    named = 0
-    if row.phases:
-        named = sum(ns for name, ns in row.phases.items() if not is_python(name))
+    named = sum(ns for name, ns in row.phases.items() if not is_python(name))
     forward_ns = 0 if row.backwards and not frozen else row.forward_ns
     return (forward_ns + row.backward_ns + row.optimizer_ns + named) / max(1, row.count)

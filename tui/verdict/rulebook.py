@@ -60,7 +60,7 @@ class Rulebook(Generic[WindowT]):
     read_soon: Rule[WindowT]
     """A signal that may still show a cause, where none is seen yet."""
     under_way: Rule[WindowT]
-    """What holds up the training now, so that no step ends, and has a share of the time."""
+    """What holds up the training now, so that no step ends: beside the verdict."""
     causes: Mapping[Kind, Rule[WindowT]]
     """What can hold a share of the time."""
     unexplained: Rule[WindowT]

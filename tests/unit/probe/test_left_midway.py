@@ -92,6 +92,20 @@ def traced(turn: Callable[[], None], follow: Callable[[FrameType, str, Any], Any
             handle.remove()
 
 
+def each_of_ours(by: str, at: Callable[[FrameType], None]) -> Any:
+    """A trace function: `at` gets each line or bytecode of ours."""
+
+    def follow(frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes = by == "opcode"
+        if event == by:
+            at(frame)
+        return follow
+
+    return follow
+
+
 def places(turn: Callable[[], None], by: str) -> list[int]:
     """The lines or bytecodes of ours in a turn, by their number in it, each once for all the ways
     that lead there through ours: a second round of a loop shows nothing that the first did not."""
@@ -99,25 +113,20 @@ def places(turn: Callable[[], None], by: str) -> list[int]:
     firsts: list[int] = []
     number = 0
 
-    def follow(frame: FrameType, event: str, _: Any) -> Any:
+    def note(frame: FrameType) -> None:
         nonlocal number
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace_opcodes = by == "opcode"
-        if event == by:
-            number += 1
-            led: list[object] = []
-            at: FrameType | None = frame
-            while at is not None and at.f_code is not turn.__code__:
-                if at.f_code.co_filename.startswith(PACKAGE):
-                    led += (at.f_code.co_filename, at.f_code.co_firstlineno, at.f_lasti)
-                at = at.f_back
-            if tuple(led) not in seen:
-                seen.add(tuple(led))
-                firsts.append(number)
-        return follow
+        number += 1
+        led: list[object] = []
+        at: FrameType | None = frame
+        while at is not None and at.f_code is not turn.__code__:
+            if at.f_code.co_filename.startswith(PACKAGE):
+                led += (at.f_code.co_filename, at.f_code.co_firstlineno, at.f_lasti)
+            at = at.f_back
+        if tuple(led) not in seen:
+            seen.add(tuple(led))
+            firsts.append(number)
 
-    traced(turn, follow)
+    traced(turn, each_of_ours(by, note))
     probe.uninstall()
     return firsts
 
@@ -127,20 +136,15 @@ def left_at(turn: Callable[[], None], at: int, by: str, leave: Callable[[], obje
     was one."""
     left, threads = at, list[Thread]()
 
-    def follow(frame: FrameType, event: str, _: Any) -> Any:
+    def count(_: FrameType) -> None:
         nonlocal left
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace_opcodes = by == "opcode"
-        if event == by:
-            left -= 1
-            if left == 0:
-                on_another_thread(leave, threads)
-                sys.settrace(None)  # nothing more is looked for, and a traced turn takes ten times
-        return follow
+        left -= 1
+        if left == 0:
+            on_another_thread(leave, threads)
+            sys.settrace(None)  # nothing more is looked for, and a traced turn takes ten times
 
     try:
-        traced(turn, follow)
+        traced(turn, each_of_ours(by, count))
     finally:
         for thread in threads:
             thread.join()

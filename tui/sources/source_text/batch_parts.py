@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence, Set
 from typing import Final
 
-from .places import Comprehension, Place, enclosing, holds, learns, name_of
+from ...verdict.syntax import name_of
+from .places import Comprehension, Place, enclosing, holds, learns
 from .turns import (
     Parts,
     bound_by,
@@ -95,9 +96,9 @@ def _saves_room(loop: ast.AST) -> bool:
     """A part, what cuts it, or what calls the net with it, is named so."""
     calls = [one.func for one in ast.walk(loop) if isinstance(one, ast.Call)]
     methods = {id(one) for one in calls if isinstance(one, ast.Attribute)}
-    named = [one for each in _sources(loop) for one in ast.walk(each) if id(one) not in methods]
-    parts = [one for each in _targets(loop) for one in ast.walk(each)]
-    return any(FOR_ROOM.search(name_of(one)) for one in (*named, *parts)) or any(
+    heads = [part for one in _heads(loop) for part in (one.target, one.iter)]
+    named = [one for each in heads for one in ast.walk(each) if id(one) not in methods]
+    return any(FOR_ROOM.search(name_of(one)) for one in named) or any(
         name_of(one).endswith("checkpoint") for one in calls
     )
 
@@ -168,16 +169,14 @@ def reads_part(loop: ast.AST, parts: Parts, line: int) -> bool:
 
 def _sources(loop: ast.AST) -> list[ast.expr]:
     """What it goes over."""
-    if isinstance(loop, Comprehension):
-        return [one.iter for one in loop.generators]
-    return [loop.iter] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
+    return [one.iter for one in _heads(loop)]
 
 
-def _targets(loop: ast.AST) -> list[ast.expr]:
-    """What a turn of it binds."""
+def _heads(loop: ast.AST) -> Sequence[ast.For | ast.AsyncFor | ast.comprehension]:
+    """Its `for`s: what a turn binds, and what it goes over."""
     if isinstance(loop, Comprehension):
-        return [one.target for one in loop.generators]
-    return [loop.target] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
+        return loop.generators
+    return [loop] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
 
 
 def _is_of_a_net(node: ast.AST) -> bool:

@@ -8,12 +8,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from ...verdict.syntax import name_of
 from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
-from .places import Function, Place, holds, name_of
-from .value_flow import LOOP_STATEMENTS, Names, Values, gathered, reached, read
+from .places import MOST_TREES, Function, Place, holds
+from .value_flow import LOOP_STATEMENTS, Names, Values, gathered, reached, read, targets_of
 
-KEPT_FILES: Final = 8
-"""As many as their trees are kept."""
 NAMED: Final = re.compile(r"env(?!elope)|world(?!_?model)|game|gym|simulat|arena", re.IGNORECASE)
 """What an environment is called."""
 ANSWERS: Final = re.compile(r"(\w+_)?(rewards?|rews?|obs|observations?)(_\w+)?|r(_t)?")
@@ -29,11 +28,9 @@ def asks_environment(statement: ast.stmt, tree: ast.Module) -> bool:
     """`obs, reward = env.step(action)`: one argument, and an answer. An optimizer's has none, that
     of a scheduler of noise, or of a decoder, more. A solver's, a beam's and a trainer's look the
     same: it is called an environment, answers as one, or was reset for what it answers then."""
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return False
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    targets = targets_of(statement)
     answers = any(ANSWERS.fullmatch(name_of(one)) for each in targets for one in ast.walk(each))
-    return any(
+    return bool(targets) and any(
         answers or NAMED.search(of) or of in _reset_for_an_answer(tree)
         for one in ast.walk(statement)
         if isinstance(one, ast.Call)
@@ -44,7 +41,7 @@ def asks_environment(statement: ast.stmt, tree: ast.Module) -> bool:
     )
 
 
-@lru_cache(maxsize=KEPT_FILES)
+@lru_cache(maxsize=MOST_TREES)
 def _reset_for_an_answer(tree: ast.Module) -> frozenset[str]:
     """Names of what answers a `reset()`: `state = machine.reset()`, `states = [one.reset() …]`."""
     bound = (one for one in ast.walk(tree) if isinstance(one, (ast.Assign, ast.AnnAssign)))
@@ -97,8 +94,7 @@ def acting_turn(way: Sequence[Place]) -> ast.AST | None:
 def _goes_on(place: Place, asks: ast.stmt) -> bool:
     """The answer has several parts, as an observation and a reward, or the net reads it next. That
     of a counter that may end the training is neither."""
-    targets = asks.targets if isinstance(asks, ast.Assign) else []
-    if any(isinstance(one, (ast.Tuple, ast.List)) for one in targets):
+    if any(isinstance(one, (ast.Tuple, ast.List)) for one in targets_of(asks)):
         return True
     if holds(asks, place.line):
         return bool(read(asks) & gathered(asks))

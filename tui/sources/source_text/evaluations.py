@@ -5,8 +5,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ...verdict.syntax import name_of
 from .environments import frames_of_environment
-from .places import FUNCTIONS, LOOPS, Function, Place, learns, name_of
+from .places import FUNCTIONS, LOOPS, Function, Place, learns
 from .training_values import feeds_training
 
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))

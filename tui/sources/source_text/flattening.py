@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ...verdict.syntax import name_of
 from .packing import MANY_LENGTHS, ON
-from .places import name_of
 from .value_flow import name_used, read, stored
 
 FOUND: Final = frozenset(("nonzero", "argwhere", "flatnonzero", "masked_select"))

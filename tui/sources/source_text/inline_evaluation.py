@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from ...verdict.syntax import root_of
-from .places import LOOPS, Place, holds, learns, name_of
+from ...verdict.syntax import name_of, root_of
+from .places import LOOPS, Place, holds, learns
 from .value_flow import TURNS, read, rebound, stored
 
 Says = Callable[[ast.AST], bool]

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...verdict.code_origin import MACHINERY
-from .places import FUNCTIONS, Place, name_of
+from ...verdict.syntax import name_of
+from .places import FUNCTIONS, Place
 
 PACKS: Final = re.compile(
     r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen|trim_(batch|pad)"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ...verdict.syntax import name_of
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -15,6 +17,8 @@ LOOPS: Final = (
     *(ast.For, ast.AsyncFor, ast.While),
     *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
 )
+MOST_TREES: Final = 8
+"""Files whose syntax is kept, and what is worked out of each."""
 LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
 """Names of calls that make the loop around them, or the function, one that trains."""
 NO_OPTIMIZER: Final = re.compile(
@@ -88,10 +92,3 @@ def updates(call: ast.Call) -> bool:
         return False
     of = call.func.value if isinstance(call.func, ast.Attribute) else None
     return of is None or not NO_OPTIMIZER.search(ast.unparse(of))
-
-
-def name_of(called: ast.AST) -> str:
-    """The last part of a dotted name; "" of anything else."""
-    if isinstance(called, ast.Attribute):
-        return called.attr
-    return called.id if isinstance(called, ast.Name) else ""

@@ -30,15 +30,14 @@ from .evaluations import (
 from .files import SourceLines
 from .inline_evaluation import inline_evaluation
 from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
-from .places import Place, scope_of
+from .places import MOST_TREES, Place, scope_of
 from .training_values import learned_from
 from .trimming import trims
 from .turns import stateful
 
 MOST_STACKS: Final = 1_024
 MOST_CHARACTERS: Final = 150_000
-MOST_TREES: Final = 8
-"""Of a file that is parsed, and files that are kept: one of 277,000 takes 0.35 s and 6 MB."""
+"""Of a file that is parsed: one of 277,000 takes 0.35 s and 6 MB."""
 
 RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""

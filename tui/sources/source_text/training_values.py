@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from ...verdict.syntax import name_of
 from .environments import asks_environment
-from .places import Function, Place, holds, name_of
+from .places import MOST_TREES, Function, Place, holds
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
-KEPT_FILES: Final = 8
-"""As many as their trees are kept."""
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
 NUMBERS: Final = frozenset(("item", "float", "int", "bool", "len", "round"))
 """Calls that give a number: a loss that is looked at, a count of what was right."""
@@ -116,7 +115,7 @@ def _is_own(called: ast.expr) -> bool:
     return isinstance(called, ast.Attribute) and name_of(called.value) == "self"
 
 
-@lru_cache(maxsize=KEPT_FILES)
+@lru_cache(maxsize=MOST_TREES)
 def _learners(tree: ast.Module) -> dict[str, Function]:
     """Functions that hold a backward, or call one that does."""
     functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
@@ -194,7 +193,7 @@ def _draws(node: ast.AST) -> bool:
     return drawn and not any(isinstance(one, ast.Compare) for one in within)
 
 
-@lru_cache(maxsize=KEPT_FILES)
+@lru_cache(maxsize=MOST_TREES)
 def _nets(tree: ast.Module) -> frozenset[str]:
     """Names of nets and optimizers in a file."""
     asked = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))

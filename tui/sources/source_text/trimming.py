@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...verdict.syntax import name_of
 from .flattening import FOUND, flattens, is_lengths
 from .packing import MANY_LENGTHS
-from .places import FUNCTIONS, Function, name_of
+from .places import FUNCTIONS, Function
 
 SHAPES: Final = frozenset(("size", "len", "dim", "ndimension", "numel"))
 OF_SHAPES: Final = SHAPES | {

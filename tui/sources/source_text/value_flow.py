@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...verdict.syntax import root_of
-from .places import FUNCTIONS, Place, enclosing, name_of
+from ...verdict.syntax import name_of, root_of
+from .places import FUNCTIONS, Place, enclosing
 
 Names = set[str]
 Ends = Callable[[ast.stmt, Place, Names], bool]
@@ -173,7 +173,11 @@ def rebound(statement: ast.stmt) -> set[str]:
     """Names that have another value afterwards, whatever happens."""
     if isinstance(statement, (ast.With, ast.AsyncWith)):
         return set[str]().union(*map(rebound, statement.body))
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return set()
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    return set[str]().union(*map(stored, targets))
+    return set[str]().union(*map(stored, targets_of(statement)))
+
+
+def targets_of(statement: ast.stmt) -> list[ast.expr]:
+    """What an assignment binds anew; nothing of another statement."""
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.target]
+    return statement.targets if isinstance(statement, ast.Assign) else []

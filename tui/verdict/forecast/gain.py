@@ -145,9 +145,9 @@ def gain_on_the_host(
     """
     if window.gpu_present:
         return None
-    total = spent(window.steps)
     least, left = loader_floor(window), 1.0 - share
     if pace_ns > 0:
+        total = spent(window.steps)
         least *= min(1.0, total.wall_ns / max(1, total.steps) / pace_ns)
     if frees_cores:
         lack, workers = starved(window), window.loaders and window.loaders[0].num_workers

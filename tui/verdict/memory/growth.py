@@ -52,19 +52,18 @@ def in_blocks(points: Sequence[MemoryPoint], size: int, count: int) -> Blocks:
     """The newest `count` blocks of `size` steps. They end where steps were counted anew."""
     lows: list[MemoryPoint] = []
     newest = after = points[-1].step
-    last, low = -1, 0
-    """The block of the newest of them, and its bytes."""
-    for point in reversed(points):  # thousands in a long run
-        step = point.step
-        block = (newest - step) // size
-        if step > after or block >= count:
+    last = -1
+    """The block of the newest of them."""
+    for point in reversed(points):
+        block = (newest - point.step) // size
+        if point.step > after or block >= count:
             break
-        after = step
+        after = point.step
         if block != last:
             lows.append(point)
-            last, low = block, point.bytes
-        elif point.bytes < low:
-            lows[-1], low = point, point.bytes
+            last = block
+        elif point.bytes < lows[-1].bytes:
+            lows[-1] = point
     return Blocks(size, tuple(reversed(lows)), last >= count - 2)
 
 

@@ -33,11 +33,10 @@ class MemoryPlace:
 def of_tensors(window: Window) -> MemoryPlace:
     """The device's, as PyTorch's allocator counts it."""
     warm_step = window.warm_step
-    device = window.gpu_memory[-1].device if window.gpu_memory else None
-    points = [  # in one pass: thousands in a long run
+    points = [
         MemoryPoint(one.step, one.t_ns, one.allocated if one.lowest is None else one.lowest)
-        for one in window.gpu_memory
-        if one.step > warm_step and one.device == device
+        for one in readings(window)
+        if one.step > warm_step
     ]
     limit = window.gpu_memory_limit_bytes
     if limit is not None and window.gpu_memory:

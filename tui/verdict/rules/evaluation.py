@@ -80,7 +80,7 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
         rarely = f"evaluate every {epochs} epochs: it would cost {percent(TARGET_BUDGET)}"
         advice = (rarely, *advice[1:])
     few = whole.count < RHYTHM_EVENTS
-    if whole.count == 1 and not whole.epochs:
+    if whole.alone:
         # A run that went on from a checkpoint began within a cycle: the next may be later.
         finding = replace(finding, speedup_is="bound", forecast=None)
     return replace(
@@ -94,7 +94,7 @@ def _by_cycles(window: StepWindow, whole: Cycles) -> Finding | None:
 
 def _how_often(whole: Cycles) -> str:
     pauses, count = whole.pauses, whole.count
-    if count == 1 and not whole.epochs:
+    if whole.alone:
         return f"one so far, after {pauses.every_steps:.0f} steps, {ms(pauses.each_ns)}"
     unit = "epoch" if whole.epochs else f"{pauses.every_steps:.0f} steps"
     return f"one after each {unit} so far ({count} of {count}), {ms(pauses.each_ns)}"
