@@ -23,7 +23,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data_ns: int
     """Waiting in the loader, first fetches of an iterator excepted."""
     startup_ns: int
-    """The first fetch of an iterator, and making it: worker start-up, epoch start."""
+    """The first fetch of an iterator, and making it: worker start-up, epoch start. Of an
+    evaluation's where workers are started for it."""
     forward_ns: int
     backward_ns: int
     optimizer_ns: int
@@ -77,6 +78,8 @@ class EvaluationCycle:
     """All of it."""
     evaluation_ns: int
     """The evaluation, with the Python around it."""
+    startup_ns: int
+    """Loader start-up in the step that holds it: its own loader's, or the training's as well."""
     first: bool
     """It begins with the run's first step."""
     whole: bool = True

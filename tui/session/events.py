@@ -208,6 +208,7 @@ class EvaluationCycleStore:
                 fetches=self._fetches,
                 wall_ns=self._wall_ns,
                 evaluation_ns=step.evaluation_ns + around_ns,
+                startup_ns=step.startup_ns,
                 first=self._first,
                 whole=self._whole,
                 last_step=step.number,
@@ -230,6 +231,7 @@ class EvaluationCycleStore:
             fetches=self._fetches,
             wall_ns=self._wall_ns + evaluated_ns,
             evaluation_ns=evaluated_ns,
+            startup_ns=0,
             first=True,
             last_step=self._number,
         )

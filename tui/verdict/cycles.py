@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from ..steps import EvaluationCycle
-from .pauses import Pauses
+from .pauses import Pauses, training_restarts
 from .statistics import Share
 from .step_time import pace_of, paused_of
 from .thresholds import causes as limits
@@ -41,9 +41,10 @@ def cycles(window: StepWindow) -> Cycles | None:
     it is an epoch of the loader, which has ended in an evaluation, and the next one is as long; and
     where it is the run's first, as loops count their steps from there. None else."""
     batches = window.loaders[0].batches if window.loaders else None
-    alike = _alike([one for one in window.cycles if one.whole])
-    if not alike and window.cycles and batches:
-        alike = _epoch_of(window.cycles[-1], batches, window)
+    held = _with_own_start(window)
+    alike = _alike([one for one in held if one.whole])
+    if not alike and held and batches:
+        alike = _epoch_of(held[-1], batches, window)
     if not alike or _is_over(alike[0], window):
         return None
     epochs = batches is not None and all(abs(one.fetches - batches) <= 1 for one in alike)
@@ -74,6 +75,15 @@ def cycles(window: StepWindow) -> Cycles | None:
         is_regular=True,
     )
     return Cycles(pauses, count, epochs)
+
+
+def _with_own_start(window: StepWindow) -> tuple[EvaluationCycle, ...]:
+    """The cycles; where workers start for the evaluation alone, that is part of it."""
+    if not window.evaluation_restarts or training_restarts(window):
+        return window.cycles
+    return tuple(
+        replace(one, evaluation_ns=one.evaluation_ns + one.startup_ns) for one in window.cycles
+    )
 
 
 def least_rate(count: int) -> float:

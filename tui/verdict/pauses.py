@@ -92,6 +92,15 @@ def evaluations(window: StepWindow) -> Pauses | None:
     return _pauses(window, lambda row: row.evaluation_ns, clinging)
 
 
+def evaluation_start_ns(window: StepWindow) -> float:
+    """Of an evaluation the start of its own loader's workers, ns, on average over those that are
+    recent. 0 where none start for it, or the training's start in the same steps."""
+    if not window.evaluation_restarts or training_restarts(window):
+        return 0.0
+    starts = [row.startup_ns for row in window.all_recent if row.evaluation_ns]
+    return sum(starts) / len(starts) if starts else 0.0
+
+
 def pause_evidence(found: Pauses, noun: str) -> tuple[Evidence, ...]:
     """How often a "checkpoint" comes, how long it takes, what that is of each step, and a step
     without it."""

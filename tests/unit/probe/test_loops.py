@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
 from tests.unit.probe.held_clock import (
     Model,
     Rows,
@@ -138,6 +139,26 @@ def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: boo
                 with torch.no_grad():
                     model(held_out)
     assert steady(run) == [{**PLAIN, "evaluation": 24}] * 9
+    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_workers_that_start_for_an_evaluation_are_start_up(
+    run: Watched, no_grad_around_the_loader: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of the training's loader: to keep them takes both away."""
+    monkeypatch.setattr(DescribedLoaders, "starts_workers", lambda self, iterator: True)
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    validation = loader_of(run, rows=4, ms=6)
+    for batch in loader_of(run):
+        model(batch).backward()
+        optimizer.step()
+        with torch.set_grad_enabled(not no_grad_around_the_loader):
+            for held_out in validation:
+                with torch.no_grad():
+                    model(held_out)
+    assert steady(run) == [{**PLAIN, "startup": 6, "evaluation": 18}] * 9
     assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
 
 

@@ -45,3 +45,15 @@ def test_batches_of_ever_new_sizes_differ(sizes: Sequence[int], varies: bool | N
     described.iterated(9, structs.replace(first, batch_size=1))
     (known,) = described.all()
     assert known.varies is None, "another loader, at the same address"
+
+
+@pytest.mark.parametrize(
+    ("workers", "persistent", "starts"), [(2, False, True), (2, True, False), (0, False, False)]
+)
+def test_an_iterator_starts_workers_unless_they_persist(
+    workers: int, persistent: bool, starts: bool
+) -> None:
+    described = DescribedLoaders()
+    described.iterated(7, structs.replace(loader(workers), persistent_workers=persistent))
+    assert described.starts_workers(7) is starts
+    assert not described.starts_workers(8)

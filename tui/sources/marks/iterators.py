@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .open_step import EVALUATION, PHASE_NAMES, OpenStep
+from .open_step import EVALUATION, PHASE_NAMES, STARTUP, OpenStep
 
 REMEMBERED: Final = 64
 """Iterators kept in mind; more are alive at once in no loop we know."""
@@ -12,7 +12,8 @@ class Iterators:
     """What has been seen of each iterator since the last backward.
 
     An iterator that is exhausted with no backward since its first batch was an evaluation's:
-    what was booked as waiting, start-up or other moves to evaluation then. One fetched from with
+    what was booked as waiting, start-up or other moves to evaluation then; but for the start of
+    workers, which is a loader's start-up whomever it serves. One fetched from with
     gradients off is an evaluation's at once, unless it has fed a backward (a prefetcher that
     fetches under `no_grad`).
     """
@@ -98,7 +99,7 @@ class Iterators:
         if self._pending:
             self._pending.clear()
 
-    def exhausted(self, step: OpenStep) -> bool:
+    def exhausted(self, step: OpenStep, started_workers: bool) -> bool:
         """The current iterator ended; True when it was an evaluation's, whose time then moves."""
         pending = self._pending.pop(self.current, None)
         self._fresh.discard(self.current)
@@ -106,6 +107,8 @@ class Iterators:
             self._trained.discard(self.current)
             return False
         for phase, pending_ns in enumerate(pending):
+            if phase == STARTUP and started_workers:
+                continue
             ns = min(pending_ns, step.ns[phase])
             step.ns[phase] -= ns
             step.ns[EVALUATION] += ns

@@ -60,6 +60,11 @@ class DescribedLoaders:
         loader = self._loaders.get(self._key_of.get(iterator, 0))
         return loader.batch_size if loader is not None else None
 
+    def starts_workers(self, iterator: int) -> bool:
+        """Each iterator of its loader starts workers of its own: they do not persist."""
+        loader = self._loaders.get(self._key_of.get(iterator, 0))
+        return loader is not None and bool(loader.num_workers) and not loader.persistent_workers
+
     def serves(self, iterator: int, evaluation: bool) -> None:
         """An iterator turned out to feed an evaluation, or training."""
         key = self._key_of.get(iterator, 0)

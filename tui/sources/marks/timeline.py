@@ -246,7 +246,8 @@ class Timeline:
             if seen.samples is not None:
                 self._iterators.saw(iterator, seen.samples)
         first = self._iterators.is_first_fetch(iterator)
-        phase = EVALUATION if self._evaluating else STARTUP if first else DATA
+        starts = first and (not self._evaluating or self.loaders.starts_workers(iterator))
+        phase = STARTUP if starts else EVALUATION if self._evaluating else DATA
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
         if self._evaluating:
             self.loaders.serves(iterator, evaluation=True)
@@ -263,8 +264,10 @@ class Timeline:
         if self._fetch_depth:
             return
         self._close(EVALUATION if self._evaluating else OTHER, t_ns, marks.FETCH_END)
-        if self._boundary.trained and self._iterators.exhausted(self._step):
-            self.loaders.serves(self._iterators.current, evaluation=True)
+        iterator = self._iterators.current
+        starts = self.loaders.starts_workers(iterator)
+        if self._boundary.trained and self._iterators.exhausted(self._step, starts):
+            self.loaders.serves(iterator, evaluation=True)
         self._evaluating = False
 
     def _fetch_failed(self, t_ns: int, _: None) -> None:

@@ -13,12 +13,12 @@ from ..forecast.interval import interval_of, seldom, with_interval
 from ..format import ms, percent
 from ..idle_ledger import idle_ledger
 from ..on_device import idle_of, on_device
-from ..pauses import Pauses, evaluations, pause_evidence
+from ..pauses import Pauses, evaluation_start_ns, evaluations, pause_evidence
 from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples
-from ..thresholds.causes import RHYTHM_EVENTS, TARGET_BUDGET
+from ..thresholds.causes import EVALUATION_STARTS, RHYTHM_EVENTS, TARGET_BUDGET
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
 from ..unmarked_evaluation import (
@@ -59,6 +59,12 @@ def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
         f"evaluate every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
         _ADVICE["evaluation"][1],
     )
+    starts_ns = evaluation_start_ns(window)
+    if starts_ns >= EVALUATION_STARTS * found.each_ns:
+        text = f"of it {ms(starts_ns)} start the workers of its loader"
+        evidence = (*evidence, Evidence(text, "hook", starts_ns / 1e6, "ms"))
+        kept = "persistent_workers=True for its loader: its workers are started anew each time"
+        advice = (advice[0], kept)
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("evaluation", window, found)
     finding = cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)

@@ -37,7 +37,10 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if not starts or taken_ns <= held * waits:
         return None
     each_ns = sum(starts) / len(starts)
+    evaluated = window.evaluation_restarts and any(row.evaluation_ns for row in window.steps)
     text = f"{ms(each_ns)} until the first batch of an epoch"
+    if evaluated:
+        text = f"{ms(each_ns)} of starting workers for an epoch and its evaluation"
     if whole is not None:
         beside_ns = taken_ns / len(starts) - each_ns
         text += f", and its first step takes {ms(beside_ns)} longer beside"
@@ -55,8 +58,9 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
             "when an epoch begins",
         )
     else:
+        theirs = " for the training's loader and the evaluation's" if evaluated else ""
         advice = (
-            "persistent_workers=True: the workers are restarted for every epoch",
+            f"persistent_workers=True{theirs}: the workers are restarted for every epoch",
             "longer epochs: a sampler that repeats the data",
         )
     forecast = None

@@ -218,6 +218,9 @@ epoch. Of one of 0.2 s, eight workers made 0.40x."""
 STARTS_HOLD: Final = 0.5
 """Of the waits for batches the part that starts must hold in such epochs: the queue is empty after
 each (dcgan with 16 batches: 86 ms for a start, 110 ms for all batches after it)."""
+EVALUATION_STARTS: Final = 0.5
+"""Of an evaluation the part that starts its loader's workers, from which on to keep them is worth
+more than the rest of it."""
 
 
 # Settings worth a note.

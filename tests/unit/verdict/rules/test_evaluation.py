@@ -244,8 +244,9 @@ def test_a_rhythm_needs_three() -> None:
 def cycle(steps: int = 300, evaluation_ms: float = 2_000, **fields: Any) -> EvaluationCycle:
     """Steps of 10 ms and an evaluation behind them: 40 % of the time."""
     wall_ns = round((steps * 9.7 + evaluation_ms) * MS)
-    given = {"steps": steps, "fetches": steps, "first": True, "last_step": 300, **fields}
-    return EvaluationCycle(wall_ns=wall_ns, evaluation_ns=round(evaluation_ms * MS), **given)
+    given: dict[str, Any] = {"steps": steps, "fetches": steps, "first": True, "last_step": 300}
+    given |= {"startup_ns": 0, "wall_ns": wall_ns, **fields}
+    return EvaluationCycle(evaluation_ns=round(evaluation_ms * MS), **given)
 
 
 def after(*cycles: EvaluationCycle, batches: int | None = 300) -> StepWindow:
@@ -281,6 +282,35 @@ def test_one_evaluation_in_the_middle_of_an_epoch_is_likely_to_come_again(
 def test_one_evaluation_that_no_rhythm_explains_has_no_share(fields: dict[str, Any]) -> None:
     """After another one unlike it, after training that nobody saw, a check before the training."""
     assert evaluation(after(cycle(**fields), batches=1_000)) is None
+
+
+def test_workers_that_start_for_evaluations_alone_are_a_part_of_them() -> None:
+    """Every 30 steps, in the middle of an epoch: 600 ms start the workers, 300 ms evaluate."""
+    events = (20, 50, 80)
+    rows = run(
+        100,
+        lambda n: {
+            **WORK,
+            "evaluation_ms": 300 if n in events else 0,
+            "startup_ms": 600 if n in events else 0,
+        },
+    )
+    seen = window(rows, loaders=(loader(2, iterations=1, batches=1_000),))
+    for restarts, second in ((True, "persistent_workers=True for its"), (False, "evaluate on a")):
+        found = evaluation(replace(seen, evaluation_restarts=restarts))
+        assert found is not None
+        assert found.evidence[0].text == "evaluation every 30 steps, 900 ms each: 28 ms per step"
+        assert any(one.text.startswith("of it 600 ms start") for one in found.evidence) is restarts
+        assert found.advice[1].startswith(second)
+
+
+def test_a_cycle_holds_the_workers_that_start_for_its_evaluation() -> None:
+    once = cycle(evaluation_ms=200, wall_ns=cycle().wall_ns, startup_ns=round(1_800 * MS))
+    seen = after(once, batches=1_000)
+    for restarts, share in ((False, 0.06), (True, 0.41)):
+        found = evaluation(replace(seen, evaluation_restarts=restarts))
+        assert found is not None
+        assert found.share == pytest.approx(share, abs=0.01)
 
 
 def under_way(evaluated_ms: float, **given: Any) -> StepWindow:
