@@ -16,7 +16,7 @@ from ..window import OpenStep, StepWindow
 from ..window_selection import enough_of, long_enough
 
 NO_STEP: Final = "no step seen yet"
-LONG_FIRST_S: Final = 5.0
+LONG_STEP_S: Final = 5.0
 
 
 def warming_up(window: StepWindow) -> Finding | None:
@@ -25,18 +25,22 @@ def warming_up(window: StepWindow) -> Finding | None:
     if not window.warmup_left and (have >= LEAST_STEPS or long_enough(window.steps)):
         return None
     if not window.steps_seen:
-        return state("warming-up", None, "info", NO_STEP + _first_step(window.open_step))
+        lasting = _lasting(window.open_step, ": the first")
+        return state("warming-up", None, "info", NO_STEP + lasting)
     if not have or have >= enough_of(window.steps):
         # The first steps are left out, or nothing was trained yet: how far off the verdict is.
-        return state("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
+        lasting = _lasting(window.open_step, "; this one")
+        text = f"warming up: {window.warmup_left} more steps{lasting}"
+        return state("warming-up", None, "info", text)
     return state("warming-up", None, "info", f"warming up ({have}/{enough_of(window.steps)})")
 
 
-def _first_step(now: OpenStep | None) -> str:
-    """What takes long before there is one: cuDNN chose its kernels for 20 s in an SSD's first."""
-    if now is None or now.phase == "starting" or (now.step_lasted_s or 0.0) < LONG_FIRST_S:
+def _lasting(now: OpenStep | None, which: str) -> str:
+    """What takes long before the next one: cuDNN chose its kernels for 20 s in an SSD's first, and
+    for 5 s in the first that trained behind an evaluation (RepDistiller)."""
+    if now is None or now.phase == "starting" or (now.step_lasted_s or 0.0) < LONG_STEP_S:
         return ""
-    return f": the first has lasted {now.step_lasted_s:.0f} s, now in {now.phase}"
+    return f"{which} has lasted {now.step_lasted_s:.0f} s, now in {now.phase}"
 
 
 def gpu_clock_due(window: StepWindow) -> Finding | None:

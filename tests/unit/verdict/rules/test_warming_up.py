@@ -1,5 +1,6 @@
 """Too early for a verdict."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.tui.steps import Step
@@ -43,6 +44,11 @@ def test_what_may_be_an_evaluation_before_the_training_counts_down() -> None:
     """`warming up (14/10)`, it read."""
     seen = window(even(30, forward_ms=40, inference=True, backwards=0, optimizer_steps=0))
     assert verdict(seen).finding.headline == "warming up: 75 more steps"
+    now = open_step("backward", 5.4, step_age_s=6.1, step_lasted_s=6.1)
+    found = verdict(replace(seen, open_step=now)).finding
+    assert found.headline == (
+        "warming up: 75 more steps; this one has lasted 6 s, now in backward"
+    ), "the first that trains, in which cuDNN chooses its kernels"
 
 
 def test_before_the_gpus_clock_has_been_read_nothing_is_claimed() -> None:
