@@ -59,9 +59,9 @@ def truth_of(run: str) -> Expected:
 
 
 def in_turn(run: str) -> Any:
-    """Of an older job one rank, another of each job, is watched in `make test`; all of them are in
-    `make suite`, as all are here of the jobs that nobody disturbed and of those that others did."""
-    if run.startswith((*CLEAN, CROWDED)):
+    """Of a job one rank, another of each job, is watched in `make test`; all of them are in
+    `make suite`, as all are here of the jobs that others disturbed."""
+    if run.startswith(CROWDED):
         return run
     folder, _, name = run.rpartition("/")
     job = f"{folder}/{name.partition('.')[0]}."

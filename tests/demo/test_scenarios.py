@@ -200,7 +200,7 @@ def test_a_script_that_is_stopped_leaves_no_worker(
     assert workers or complaints == ""
 
 
-@pytest.mark.slow
+@pytest.mark.suite
 def test_the_driver_measures_what_a_cause_costs(tmp_path: Path) -> None:
     run = subprocess.run(
         [

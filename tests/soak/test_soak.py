@@ -1,4 +1,4 @@
-"""The soak: that its harness works, in seconds; and the hour itself (`make soak`)."""
+"""The soak (`make soak`): first that its harness works, in seconds; then the hour itself."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def test_a_training_that_hangs_before_its_first_step_is_reported() -> None:
         wait_ready(process, time.monotonic())
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(SHORT_TIMEOUT_S)
 def test_a_second_of_it_leaves_no_trace_in_the_run_and_a_report(tmp_path: Path) -> None:
     files = Files(tmp_path)
