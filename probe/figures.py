@@ -17,6 +17,8 @@ def _low(kind: int) -> bytes:
 
 LOW_BYTE: Final = 0 if sys.byteorder == "little" else 7
 FETCH: Final = _low(marks.FETCH_ENTER)
+EXHAUSTED: Final = _low(marks.FETCH_END)
+"""A fetch that brought no batch."""
 BACKWARD: Final = _low(marks.BACKWARD_ENTER)
 UPDATE: Final = _low(marks.OPTIMIZER_LEAVE)
 INSIDE: Final = _low(marks.OPTIMIZER_INSIDE)
@@ -73,7 +75,7 @@ class StepCount:
             return
         begin = FETCH if self._fetches else BACKWARD
         if not self._updates:
-            self._begun += kinds.count(begin)
+            self._begun += kinds.count(begin) - self._fetches * kinds.count(EXHAUSTED)
             return
         alike = bytes.maketrans(INSIDE + OVER, UPDATE + begin + begin)
         order = kinds.translate(alike, _ALL.translate(None, begin + UPDATE + INSIDE + OVER))

@@ -303,9 +303,14 @@ class Recorder:
         return max(pair) > since_ns  # one of the two is a time, the other a word, below 0
 
     def newest(self) -> tuple[int, int]:
-        """(perf_counter_ns, kind) of the last mark; zeros before the first."""
-        tail = self.tail(4)
-        return (tail[-2], marks.kind_and_detail(tail[-1])[0]) if tail else (0, 0)
+        """(perf_counter_ns, kind) of the last mark, zeros before the first. Where a device's event
+        stands behind it, of what it marks: the first backward of a run may last for ten seconds."""
+        tail = self.tail(6)
+        kinds = [marks.kind_and_detail(word)[0] for word in tail[1::2]]
+        if not kinds:
+            return 0, 0
+        behind = len(kinds) > 1 and kinds[-1] == marks.STAMPED
+        return tail[-2], kinds[-2 if behind else -1]
 
     def lose_owner(self) -> None:
         """The training thread has ended: the next to mark is another. Called by the publisher."""

@@ -125,7 +125,8 @@ class OpenStepStore:
             seen.append((page.open_since_ns, page.open_kind))
         if not seen:
             return None
-        since_ns, kind = max(seen)
+        # The page of an older probe may show that a device's event stands behind the same mark.
+        since_ns, _, kind = max((since_ns, kind != marks.STAMPED, kind) for since_ns, kind in seen)
         return kind, since_ns
 
     def _lasts_until(self, now_ns: int) -> int:

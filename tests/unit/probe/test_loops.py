@@ -394,6 +394,19 @@ def test_the_probe_counts_the_steps_that_the_monitor_makes_of_the_marks(run: Wat
     assert run.counted().steps == run.timeline.steps == 15
 
 
+def test_the_end_of_an_evaluation_before_the_training_is_no_step(run: Watched) -> None:
+    """Its last fetch brings no batch; counted as one, the page was a step ahead of the monitor, and
+    how long the first training step had lasted was not known."""
+    model = Model(run.clock)
+    with torch.no_grad():
+        for batch in loader_of(run, rows=20):
+            model(batch)
+    for batch in loader_of(run):
+        assert run.counted().steps == run.timeline.steps == 10
+        model(batch)
+        break
+
+
 def test_without_a_loader_they_are_counted_at_the_next_backward(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)

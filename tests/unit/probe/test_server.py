@@ -112,6 +112,20 @@ def test_a_time_whose_word_is_yet_to_come_waits_for_the_next_turn() -> None:
     assert (server._feed.until, recorder.newest()) == (13, (13_000, marks.FETCH_ENTER))
 
 
+def test_the_page_shows_what_a_devices_event_stands_behind() -> None:
+    """A first backward of 5 s on an H100, behind an evaluation: "in other", the page said."""
+    server, recorder, _ = served()
+    recorder.put(13_000)
+    recorder.put(marks.word_of(marks.BACKWARD_ENTER))
+    recorder.put_behind(marks.STAMPED, 7)
+    server.turn()
+    assert recorder.newest() == (13_000, marks.BACKWARD_ENTER)
+    assert page.unpack_open(server._page.words[page.WORD_OPEN], 13_000)[0] == marks.BACKWARD_ENTER
+    recorder.put(14_000)
+    server.turn()
+    assert recorder.newest() == (13_000, marks.BACKWARD_ENTER)
+
+
 def test_marks_of_two_threads_between_each_other_are_put_in_pairs() -> None:
     _, recorder, _ = served()
     for entry in (5, 6, -marks.BACKWARD_ENTER, -marks.OPTIMIZER_INSIDE, 7, -marks.BACKWARD_LEAVE):

@@ -104,6 +104,15 @@ def test_a_page_that_counts_more_steps_shows_nothing_of_the_steps_start() -> Non
     assert step.step_age_s is None
 
 
+def test_a_devices_event_behind_the_same_mark_does_not_hide_it() -> None:
+    store = reported(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS)
+    store.page_seen(page(marks.STAMPED, 1000))
+    step = store.at(6000 * MS, None)
+    assert step is not None
+    assert step.phase == "backward"
+    assert step.age_s == pytest.approx(5.0)
+
+
 def test_an_old_page_does_not_win() -> None:
     store = reported(1000, kind=marks.BACKWARD_ENTER)
     store.page_seen(page(marks.FETCH_LEAVE, 900))
