@@ -77,11 +77,12 @@ class EventStore:
         self._paces.append(Paced(change, times, event))
 
     def loader_reported(self, t_ns: int, step: int | None, loader: Loader) -> None:
-        """A loader changed: new worker processes are worth a line, the first ones are not."""
+        """A loader changed: new worker processes are worth a line; the first ones are not, nor
+        those of an evaluation, which has a line of its own."""
         before = self._worker_pids.get(loader.key)
         if loader.worker_pids:
             _remember(self._worker_pids, loader.key, loader.worker_pids)
-            if before and before != loader.worker_pids:
+            if before and before != loader.worker_pids and not loader.evaluation:
                 count = len(loader.worker_pids)
                 text = f"{count} loader worker{'s' * (count != 1)} started again"
                 self.add("workers", t_ns, step, f"{text} (iteration {loader.iterations})")

@@ -188,6 +188,9 @@ def test_new_worker_processes_are_reported_and_the_first_ones_are_not() -> None:
     store.ingest(delivered([], 1, loaders=[loader()]))
     store.ingest(delivered([], 2, loaders=[loader(worker_pids=(21, 22, 23, 24), iterations=2)]))
     store.ingest(delivered([], 3, loaders=[loader(worker_pids=(25,), iterations=3)]))
+    held_out = {"key": 9, "evaluation": True}
+    store.ingest(delivered([], 4, loaders=[loader(worker_pids=(26,), **held_out)]))
+    store.ingest(delivered([], 5, loaders=[loader(worker_pids=(27,), **held_out)]))
     assert texts(picture(store, 10)) == [
         "4 loader workers started again (iteration 2)",
         "1 loader worker started again (iteration 3)",
