@@ -24,7 +24,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Waiting in the loader, first fetches of an iterator excepted."""
     startup_ns: int
     """The first fetch of an iterator, and making it: worker start-up, epoch start. Of an
-    evaluation's where workers are started for it."""
+    evaluation's where workers are started for it, and then their end as well."""
     forward_ns: int
     backward_ns: int
     optimizer_ns: int

@@ -32,6 +32,7 @@ from .gpu_activity import GpuActivity
 from .gpu_clock import copies, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
 from .pauses import epoch_parts, startup_parts
+from .stack_samples import FrameShare
 from .statistics import Share
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
 from .thresholds import causes
@@ -142,13 +143,17 @@ def exposed_wait(window: StepWindow) -> float:
 
 def worker_ends(window: StepWindow) -> Share:
     """Part of the time in which the loader's workers are ended: the training thread waits for them,
-    between two epochs."""
-    return share_seen(window, ends_workers)
+    between two epochs. Those of an evaluation are in its part, or in the loader's start-up."""
+    return share_seen(window, _ends_its_workers)
 
 
 def loader_ends(window: StepWindow) -> Share:
     """That, and in which a batch is given back: between two steps, and the loader's still."""
-    return share_seen(window, lambda place: ends_workers(place) or frees_batch(place))
+    return share_seen(window, lambda place: _ends_its_workers(place) or frees_batch(place))
+
+
+def _ends_its_workers(place: FrameShare) -> bool:
+    return ends_workers(place) and not evaluates(place)
 
 
 def crowded(window: RunFacts) -> bool:

@@ -148,9 +148,15 @@ def test_workers_that_start_for_an_evaluation_are_start_up(
 ) -> None:
     """As those of the training's loader: to keep them takes both away."""
     monkeypatch.setattr(DescribedLoaders, "starts_workers", lambda self, iterator: True)
+
+    class Sampler(torch.utils.data.Sampler[int]):
+        def __iter__(self) -> Iterator[int]:
+            yield from range(4)
+            run.clock.work(5)  # as long as the workers' end takes
+
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
-    validation = loader_of(run, rows=4, ms=6)
+    validation = DataLoader(Rows(run.clock, 6, 4), batch_size=2, sampler=Sampler())
     for batch in loader_of(run):
         model(batch).backward()
         optimizer.step()
@@ -158,7 +164,7 @@ def test_workers_that_start_for_an_evaluation_are_start_up(
             for held_out in validation:
                 with torch.no_grad():
                     model(held_out)
-    assert steady(run) == [{**PLAIN, "startup": 6, "evaluation": 18}] * 9
+    assert steady(run) == [{**PLAIN, "startup": 11, "evaluation": 18}] * 9
     assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
 
 

@@ -263,11 +263,15 @@ class Timeline:
         self._fetch_depth = max(0, self._fetch_depth - 1)
         if self._fetch_depth:
             return
-        self._close(EVALUATION if self._evaluating else OTHER, t_ns, marks.FETCH_END)
-        iterator = self._iterators.current
+        iterator, step = self._iterators.current, self._step
         starts = self.loaders.starts_workers(iterator)
-        if self._boundary.trained and self._iterators.exhausted(self._step, starts):
+        phase = OTHER if not self._evaluating else STARTUP if starts else EVALUATION
+        ns = self._close(phase, t_ns, marks.FETCH_END)  # its workers are ended in it
+        if self._boundary.trained and self._iterators.exhausted(step, starts):
             self.loaders.serves(iterator, evaluation=True)
+            if starts and phase == OTHER:
+                step.ns[OTHER] -= ns
+                step.ns[STARTUP] += ns
         self._evaluating = False
 
     def _fetch_failed(self, t_ns: int, _: None) -> None:
