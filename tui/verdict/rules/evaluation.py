@@ -61,7 +61,7 @@ def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
     )
     starts_ns = evaluation_start_ns(window)
     if starts_ns >= EVALUATION_STARTS * found.each_ns:
-        text = f"of it {ms(starts_ns)} start the workers of its loader"
+        text = f"of it {ms(starts_ns)} start and end the workers of its loader"
         evidence = (*evidence, Evidence(text, "hook", starts_ns / 1e6, "ms"))
         kept = "persistent_workers=True for its loader: its workers are started anew each time"
         advice = (advice[0], kept)

@@ -300,7 +300,10 @@ def test_workers_that_start_for_evaluations_alone_are_a_part_of_them() -> None:
         found = evaluation(replace(seen, evaluation_restarts=restarts))
         assert found is not None
         assert found.evidence[0].text == "evaluation every 30 steps, 900 ms each: 28 ms per step"
-        assert any(one.text.startswith("of it 600 ms start") for one in found.evidence) is restarts
+        assert (
+            any(one.text.startswith("of it 600 ms start and end") for one in found.evidence)
+            is restarts
+        )
         assert found.advice[1].startswith(second)
 
 
