@@ -44,6 +44,8 @@ class StepCount:
         """Seen at all: a fetch, a backward, an optimizer's step, a call of `probe.step`."""
         self._stepped = False
         """An optimizer has stepped since the last step began."""
+        self._exhausted = False
+        """The last fetch brought no batch: the step before it has ended."""
         self._lost = False
         """Marks were lost, among which an optimizer's may have been."""
 
@@ -53,7 +55,7 @@ class StepCount:
         few = self._backwards and self._begun <= PATIENCE
         if self._updates or self._calls or self._lost or few:
             return self._steps
-        return max(0, self._begun - 1)
+        return max(0, self._begun - (not self._exhausted))
 
     def add(self, words: bytes, unseen: float = 0.0) -> None:
         """Words of marks, eight bytes each. Before them marks were lost that took `unseen` times as
@@ -75,7 +77,11 @@ class StepCount:
             return
         begin = FETCH if self._fetches else BACKWARD
         if not self._updates:
-            self._begun += kinds.count(begin) - self._fetches * kinds.count(EXHAUSTED)
+            self._begun += kinds.count(begin)
+            if self._fetches:
+                self._begun -= kinds.count(EXHAUSTED)
+                last, ended = kinds.rfind(FETCH), kinds.rfind(EXHAUSTED)
+                self._exhausted = ended > last or (self._exhausted and last < 0)
             return
         alike = bytes.maketrans(INSIDE + OVER, UPDATE + begin + begin)
         order = kinds.translate(alike, _ALL.translate(None, begin + UPDATE + INSIDE + OVER))

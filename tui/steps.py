@@ -23,8 +23,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data_ns: int
     """Waiting in the loader, first fetches of an iterator excepted."""
     startup_ns: int
-    """The first fetch of an iterator, and making it: worker start-up, epoch start. Of an
-    evaluation's where workers are started for it, and then their end as well."""
+    """The first fetch of an iterator, and making it: worker start-up, epoch start."""
     forward_ns: int
     backward_ns: int
     optimizer_ns: int
@@ -46,6 +45,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Longest single fetch: a burst differs by it from a steady wait."""
     inference: bool
     """Fetch to fetch, no backward ever seen."""
+    evaluation_startup_ns: int = 0
+    """Of `evaluation_ns`: workers that are started for it, and ended after it."""
 
 
 STEP_BOUNDS_S: Final = (
@@ -78,8 +79,8 @@ class EvaluationCycle:
     """All of it."""
     evaluation_ns: int
     """The evaluation, with the Python around it."""
-    startup_ns: int
-    """Loader start-up in the step that holds it: its own loader's, or the training's as well."""
+    shared_ns: int
+    """Of the evaluation: its own workers' start, where the training's start in the same step."""
     first: bool
     """It begins with the run's first step."""
     whole: bool = True

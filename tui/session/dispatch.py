@@ -89,13 +89,6 @@ class LoaderStore:
         newest_first = tuple(reversed(self._loaders.values()))
         return tuple(one for one in newest_first if not one.evaluation) or newest_first
 
-    def evaluation_restarts(self) -> bool:
-        """A loader of evaluations starts its workers anew for each of them."""
-        return any(
-            one.evaluation and one.num_workers and not one.persistent_workers
-            for one in self._loaders.values()
-        )
-
     def beside_training(self, chunks: Iterable[StacksSeen]) -> frozenset[int]:
         """Workers that make no batch of the training's, and idle whether it is late or not: those
         of evaluations, which may wait for the next one all through an epoch; and those of another

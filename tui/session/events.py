@@ -209,7 +209,7 @@ class EvaluationCycleStore:
                 fetches=self._fetches,
                 wall_ns=self._wall_ns,
                 evaluation_ns=step.evaluation_ns + around_ns,
-                startup_ns=step.startup_ns,
+                shared_ns=step.evaluation_startup_ns if step.startup_ns else 0,
                 first=self._first,
                 whole=self._whole,
                 last_step=step.number,
@@ -232,7 +232,7 @@ class EvaluationCycleStore:
             fetches=self._fetches,
             wall_ns=self._wall_ns + evaluated_ns,
             evaluation_ns=evaluated_ns,
-            startup_ns=0,
+            shared_ns=0,
             first=True,
             last_step=self._number,
         )

@@ -264,7 +264,6 @@ class Assessment:
             cycles=stores.cycles.all(),
             under_way=stores.cycles.under_way(open_step),
             loaders=stores.loaders.training(),
-            evaluation_restarts=stores.loaders.evaluation_restarts(),
             padding=stores.loaders.padding(),
             cores=stores.processes.cores,
             stopped=stores.processes.stopped,

@@ -41,7 +41,7 @@ def cycles(window: StepWindow) -> Cycles | None:
     it is an epoch of the loader, which has ended in an evaluation, and the next one is as long; and
     where it is the run's first, as loops count their steps from there. None else."""
     batches = window.loaders[0].batches if window.loaders else None
-    held = _with_own_start(window)
+    held = _without_shared(window)
     alike = _alike([one for one in held if one.whole])
     if not alike and held and batches:
         alike = _epoch_of(held[-1], batches, window)
@@ -77,12 +77,13 @@ def cycles(window: StepWindow) -> Cycles | None:
     return Cycles(pauses, count, epochs)
 
 
-def _with_own_start(window: StepWindow) -> tuple[EvaluationCycle, ...]:
-    """The cycles; where workers start for the evaluation alone, that is part of it."""
-    if not window.evaluation_restarts or training_restarts(window):
+def _without_shared(window: StepWindow) -> tuple[EvaluationCycle, ...]:
+    """The cycles, less what starts with the workers of the training (`shared_starts`)."""
+    if not training_restarts(window):
         return window.cycles
     return tuple(
-        replace(one, evaluation_ns=one.evaluation_ns + one.startup_ns) for one in window.cycles
+        replace(one, evaluation_ns=one.evaluation_ns - one.shared_ns) if one.shared_ns else one
+        for one in window.cycles
     )
 
 

@@ -31,7 +31,7 @@ from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
 from .gpu_clock import copies, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
-from .pauses import epoch_parts, startup_parts
+from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .stack_samples import FrameShare
 from .statistics import Share
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
@@ -182,7 +182,7 @@ def exposed_parts(window: StepWindow) -> list[int]:
     """That wait in each row of the window, ns. Without the GPU's clock what the host waits."""
     device = on_device(window)
     exposed = 1.0 if device is None else device.exposed_share
-    starts = epoch_parts(window) or startup_parts(window)
+    starts = epoch_parts(window) or starts_of_workers(window)
     return [
         round(exposed * (row.data_ns + start))
         for row, start in zip(window.steps, starts, strict=True)
@@ -196,7 +196,8 @@ def _pauses(account: _Account, window: StepWindow) -> None:
     if whole <= 0:
         return
     account.take("pauses", sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / whole)
-    evaluating = sum(row.evaluation_ns for row in window.steps) / whole
+    evaluated_ns = sum(row.evaluation_ns for row in window.steps) - sum(shared_starts(window))
+    evaluating = evaluated_ns / whole
     account.take("pauses", (evaluating + evaluated_within(window)) * account.left)
 
 

@@ -89,16 +89,30 @@ def _unmarked_evaluation(window: StepWindow) -> float:
 def evaluations(window: StepWindow) -> Pauses | None:
     """Evaluations, with their own loader's start and the extra Python around them."""
     clinging = _with_other if training_restarts(window) else _with_other_and_startup
-    return _pauses(window, lambda row: row.evaluation_ns, clinging)
+    if not training_restarts(window):
+        return _pauses(window, lambda row: row.evaluation_ns, clinging)
+    return _pauses(window, lambda row: row.evaluation_ns - _shared(row), clinging)
 
 
 def evaluation_start_ns(window: StepWindow) -> float:
-    """Of an evaluation the start of its own loader's workers, ns, on average over those that are
-    recent. 0 where none start for it, or the training's start in the same steps."""
-    if not window.evaluation_restarts or training_restarts(window):
-        return 0.0
-    starts = [row.startup_ns for row in window.all_recent if row.evaluation_ns]
-    return sum(starts) / len(starts) if starts else 0.0
+    """Of an evaluation the start and end of its own loader's workers, ns: the median of those that
+    are recent. 0 where there are none, or the training's start in the same step."""
+    rows = [row for row in window.all_recent if row.evaluation_ns]
+    starts = [row.evaluation_startup_ns for row in rows if not row.startup_ns]
+    return median(starts) if starts else 0.0
+
+
+def shared_starts(window: StepWindow) -> list[int]:
+    """Of evaluations behind an epoch the start of their own workers, in each row of the window, ns:
+    the training's start in the same step, and to keep workers takes both away. So it is the
+    loader's, and no part of what evaluations take."""
+    if not training_restarts(window):
+        return [0] * len(window.steps)
+    return [_shared(row) for row in window.steps]
+
+
+def _shared(row: Step) -> int:
+    return row.evaluation_startup_ns if row.startup_ns else 0
 
 
 def pause_evidence(found: Pauses, noun: str) -> tuple[Evidence, ...]:
@@ -161,6 +175,11 @@ def startup_parts(window: StepWindow) -> list[int]:
     return [0 if row.evaluation_ns and not training else row.startup_ns for row in window.steps]
 
 
+def starts_of_workers(window: StepWindow) -> list[int]:
+    """That, and the evaluation's where it is shared."""
+    return [a + b for a, b in zip(startup_parts(window), shared_starts(window), strict=True)]
+
+
 @lru_cache(maxsize=4)
 def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     """What the start of an epoch takes in each row of the window, ns: all that its first step takes
@@ -187,8 +206,10 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     )
     theirs = evaluated_ns / max(1, sum(map(bool, starts)))
     return tuple(
-        max(start, round((_without_wait(row) - each) * row.count - theirs) + start) if start else 0
-        for row, start in zip(window.steps, starts, strict=True)
+        shared + max(start, round((_without_wait(row) - each) * row.count - theirs) + start)
+        if start
+        else 0
+        for row, start, shared in zip(window.steps, starts, shared_starts(window), strict=True)
     )
 
 

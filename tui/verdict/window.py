@@ -152,8 +152,6 @@ class RunFacts:
     """Steps since the probe was armed."""
     loaders: tuple[Loader, ...] = ()
     """Training loaders, the one fetched from most lately first."""
-    evaluation_restarts: bool = False
-    """A loader of evaluations starts its workers anew for each of them."""
     padding: tuple[Padding, ...] = ()
     """Of that one's batches those whose mask was looked at; oldest first."""
     gpu_steps: tuple[GpuStep, ...] = ()

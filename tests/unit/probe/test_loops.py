@@ -143,11 +143,11 @@ def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: boo
 
 
 @pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
-def test_workers_that_start_for_an_evaluation_are_start_up(
+def test_of_an_evaluation_the_start_of_its_workers_is_known(
     run: Watched, no_grad_around_the_loader: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of the training's loader: to keep them takes both away."""
-    monkeypatch.setattr(DescribedLoaders, "starts_workers", lambda self, iterator: True)
+    """And where no gradients are needed around it, as it begins, their end as well."""
+    monkeypatch.setattr(DescribedLoaders, "starts_workers", lambda self, iterator: iterator != 0)
 
     class Sampler(torch.utils.data.Sampler[int]):
         def __iter__(self) -> Iterator[int]:
@@ -164,7 +164,11 @@ def test_workers_that_start_for_an_evaluation_are_start_up(
             for held_out in validation:
                 with torch.no_grad():
                     model(held_out)
-    assert steady(run) == [{**PLAIN, "startup": 11, "evaluation": 18}] * 9
+    steps = run.steps()[1:]
+    evaluated = 29 if no_grad_around_the_loader else 24
+    assert [phases_ms(step)["evaluation"] for step in steps] == [evaluated] * 9
+    known = 11 if no_grad_around_the_loader else 6
+    assert [step.evaluation_startup_ns for step in steps] == [known * 1_000_000] * 9
     assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
 
 
@@ -402,11 +406,12 @@ def test_the_probe_counts_the_steps_that_the_monitor_makes_of_the_marks(run: Wat
 
 def test_the_end_of_an_evaluation_before_the_training_is_no_step(run: Watched) -> None:
     """Its last fetch brings no batch; counted as one, the page was a step ahead of the monitor, and
-    how long the first training step had lasted was not known."""
+    how long the first training step had lasted was not known. The step before it has ended."""
     model = Model(run.clock)
     with torch.no_grad():
         for batch in loader_of(run, rows=20):
             model(batch)
+    assert run.counted().steps == run.timeline.steps == 10
     for batch in loader_of(run):
         assert run.counted().steps == run.timeline.steps == 10
         model(batch)

@@ -80,16 +80,3 @@ def test_padding_is_that_of_the_training_loaders_newest_batches() -> None:
     kept = [one.kept for one in store.padding()]
     assert kept == list(range(210, 210 + MOST_PADDING))
     assert LoaderStore().padding() == ()
-
-
-def test_loaders_of_evaluations_that_start_workers_are_known() -> None:
-    for other, restarts in (
-        (loader(2, 20), False),
-        (loader(2, 20, evaluation=True), True),
-        (loader(2, evaluation=True), False),
-        (structs.replace(loader(2, 20, evaluation=True), persistent_workers=True), False),
-    ):
-        store = LoaderStore()
-        store.update(loader(1, 10, 11))
-        store.update(other)
-        assert store.evaluation_restarts() is restarts, other

@@ -12,8 +12,7 @@ class Iterators:
     """What has been seen of each iterator since the last backward.
 
     An iterator that is exhausted with no backward since its first batch was an evaluation's:
-    what was booked as waiting, start-up or other moves to evaluation then; but for the start of
-    workers, which is a loader's start-up whomever it serves. One fetched from with
+    what was booked as waiting, start-up or other moves to evaluation then. One fetched from with
     gradients off is an evaluation's at once, unless it has fed a backward (a prefetcher that
     fetches under `no_grad`).
     """
@@ -107,9 +106,9 @@ class Iterators:
             self._trained.discard(self.current)
             return False
         for phase, pending_ns in enumerate(pending):
-            if phase == STARTUP and started_workers:
-                continue
             ns = min(pending_ns, step.ns[phase])
             step.ns[phase] -= ns
             step.ns[EVALUATION] += ns
+            if phase == STARTUP and started_workers:
+                step.evaluation_startup_ns += ns
         return True

@@ -246,10 +246,11 @@ class Timeline:
             if seen.samples is not None:
                 self._iterators.saw(iterator, seen.samples)
         first = self._iterators.is_first_fetch(iterator)
-        starts = first and (not self._evaluating or self.loaders.starts_workers(iterator))
-        phase = STARTUP if starts else EVALUATION if self._evaluating else DATA
+        phase = EVALUATION if self._evaluating else STARTUP if first else DATA
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
         if self._evaluating:
+            if first and self.loaders.starts_workers(iterator):
+                self._step.evaluation_startup_ns += ns
             self.loaders.serves(iterator, evaluation=True)
             return
         self._iterators.add_time(phase, ns)
@@ -265,13 +266,11 @@ class Timeline:
             return
         iterator, step = self._iterators.current, self._step
         starts = self.loaders.starts_workers(iterator)
-        phase = OTHER if not self._evaluating else STARTUP if starts else EVALUATION
-        ns = self._close(phase, t_ns, marks.FETCH_END)  # its workers are ended in it
+        ns = self._close(EVALUATION if self._evaluating else OTHER, t_ns, marks.FETCH_END)
+        if self._evaluating and starts:
+            step.evaluation_startup_ns += ns  # its workers are ended in it
         if self._boundary.trained and self._iterators.exhausted(step, starts):
             self.loaders.serves(iterator, evaluation=True)
-            if starts and phase == OTHER:
-                step.ns[OTHER] -= ns
-                step.ns[STARTUP] += ns
         self._evaluating = False
 
     def _fetch_failed(self, t_ns: int, _: None) -> None:

@@ -63,7 +63,7 @@ def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
     if starts_ns >= EVALUATION_STARTS * found.each_ns:
         text = f"of it {ms(starts_ns)} start and end the workers of its loader"
         evidence = (*evidence, Evidence(text, "hook", starts_ns / 1e6, "ms"))
-        kept = "persistent_workers=True for its loader: its workers are started anew each time"
+        kept = "make its loader once, with persistent_workers=True: workers start for each"
         advice = (advice[0], kept)
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("evaluation", window, found)

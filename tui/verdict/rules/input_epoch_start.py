@@ -10,7 +10,13 @@ from ..format import ms
 from ..idle_ledger import worker_ends
 from ..loader import Feeding
 from ..on_device import on_device
-from ..pauses import epoch_parts, spacing_of, startup_parts
+from ..pauses import (
+    epoch_parts,
+    shared_starts,
+    spacing_of,
+    starts_of_workers,
+    startup_parts,
+)
 from ..place_names import file_of, function_of, own_frame, place_evidence
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
@@ -25,7 +31,7 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     """More time goes to loader start-up than to waiting for the batches after it; of short epochs a
     part of that is enough, for the batches after a start are late by it. More workers would make it
     worse."""
-    parts, whole = startup_parts(window), epoch_parts(window)
+    parts, whole = starts_of_workers(window), epoch_parts(window)
     waits = sum(row.data_ns for row in window.steps)
     loader, device = window.loaders[0] if window.loaders else None, on_device(window)
     if loader is None or not loader.num_workers:
@@ -37,7 +43,7 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if not starts or taken_ns <= held * waits:
         return None
     each_ns = sum(starts) / len(starts)
-    evaluated = window.evaluation_restarts and any(row.evaluation_ns for row in window.steps)
+    evaluated = any(shared_starts(window))
     text = f"{ms(each_ns)} until the first batch of an epoch"
     if evaluated:
         text = f"{ms(each_ns)} of starting workers for an epoch and its evaluation"

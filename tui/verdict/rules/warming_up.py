@@ -12,7 +12,7 @@ from ..scoring import state
 from ..step_time import pace_of
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
 from ..thresholds.hysteresis import DUE_NS, LEAST_STEPS
-from ..window import OpenStep, StepWindow
+from ..window import StepWindow
 from ..window_selection import enough_of, long_enough
 
 NO_STEP: Final = "no step seen yet"
@@ -25,20 +25,23 @@ def warming_up(window: StepWindow) -> Finding | None:
     if not window.warmup_left and (have >= LEAST_STEPS or long_enough(window.steps)):
         return None
     if not window.steps_seen:
-        lasting = _lasting(window.open_step, ": the first")
+        lasting = _lasting(window, ": the first")
         return state("warming-up", None, "info", NO_STEP + lasting)
     if not have or have >= enough_of(window.steps):
         # The first steps are left out, or nothing was trained yet: how far off the verdict is.
-        lasting = _lasting(window.open_step, "; this one")
-        text = f"warming up: {window.warmup_left} more steps{lasting}"
-        return state("warming-up", None, "info", text)
-    return state("warming-up", None, "info", f"warming up ({have}/{enough_of(window.steps)})")
+        text = f"warming up: {window.warmup_left} more steps"
+    else:
+        text = f"warming up ({have}/{enough_of(window.steps)})"
+    return state("warming-up", None, "info", text + _lasting(window, "; this one"))
 
 
-def _lasting(now: OpenStep | None, which: str) -> str:
+def _lasting(window: StepWindow, which: str) -> str:
     """What takes long before the next one: cuDNN chose its kernels for 20 s in an SSD's first, and
     for 5 s in the first that trained behind an evaluation (RepDistiller)."""
-    if now is None or now.phase == "starting" or (now.step_lasted_s or 0.0) < LONG_STEP_S:
+    now = window.open_step
+    if now is None or window.ended or now.at_prompt or not now.ends:
+        return ""
+    if (now.step_lasted_s or 0.0) < LONG_STEP_S:
         return ""
     return f"{which} has lasted {now.step_lasted_s:.0f} s, now in {now.phase}"
 

@@ -9,6 +9,7 @@ from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.steps import EvaluationCycle
+from gpuwatch.tui.verdict.cycles import cycles
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.forecast.gain import gain_without
@@ -245,13 +246,13 @@ def cycle(steps: int = 300, evaluation_ms: float = 2_000, **fields: Any) -> Eval
     """Steps of 10 ms and an evaluation behind them: 40 % of the time."""
     wall_ns = round((steps * 9.7 + evaluation_ms) * MS)
     given: dict[str, Any] = {"steps": steps, "fetches": steps, "first": True, "last_step": 300}
-    given |= {"startup_ns": 0, "wall_ns": wall_ns, **fields}
+    given |= {"shared_ns": 0, "wall_ns": wall_ns, **fields}
     return EvaluationCycle(evaluation_ns=round(evaluation_ms * MS), **given)
 
 
-def after(*cycles: EvaluationCycle, batches: int | None = 300) -> StepWindow:
+def after(*held: EvaluationCycle, batches: int | None = 300) -> StepWindow:
     """A window of training alone, some time after these."""
-    return window(even(400, **WORK), cycles=cycles, loaders=(loader(0, batches=batches),))
+    return window(even(400, **WORK), cycles=held, loaders=(loader(0, batches=batches),))
 
 
 def test_one_evaluation_at_the_end_of_an_epoch_has_a_share() -> None:
@@ -284,36 +285,49 @@ def test_one_evaluation_that_no_rhythm_explains_has_no_share(fields: dict[str, A
     assert evaluation(after(cycle(**fields), batches=1_000)) is None
 
 
-def test_workers_that_start_for_evaluations_alone_are_a_part_of_them() -> None:
+@pytest.mark.parametrize("start_ms", [0, 600])
+def test_workers_that_start_for_evaluations_alone_are_a_part_of_them(start_ms: int) -> None:
     """Every 30 steps, in the middle of an epoch: 600 ms start the workers, 300 ms evaluate."""
-    events = (20, 50, 80)
     rows = run(
         100,
         lambda n: {
             **WORK,
-            "evaluation_ms": 300 if n in events else 0,
-            "startup_ms": 600 if n in events else 0,
+            "evaluation_ms": 900 if n in (20, 50, 80) else 0,
+            "evaluation_startup_ns": round(start_ms * MS) if n in (20, 50, 80) else 0,
         },
     )
-    seen = window(rows, loaders=(loader(2, iterations=1, batches=1_000),))
-    for restarts, second in ((True, "persistent_workers=True for its"), (False, "evaluate on a")):
-        found = evaluation(replace(seen, evaluation_restarts=restarts))
-        assert found is not None
-        assert found.evidence[0].text == "evaluation every 30 steps, 900 ms each: 28 ms per step"
-        assert (
-            any(one.text.startswith("of it 600 ms start and end") for one in found.evidence)
-            is restarts
-        )
-        assert found.advice[1].startswith(second)
+    found = evaluation(window(rows, loaders=(loader(2, iterations=1, batches=1_000),)))
+    assert found is not None
+    assert found.evidence[0].text == "evaluation every 30 steps, 900 ms each: 28 ms per step"
+    starts = [one.text for one in found.evidence if one.text.startswith("of it 600 ms start and")]
+    assert bool(starts) is bool(start_ms)
+    second = "make its loader once, with persistent_workers" if start_ms else "evaluate on a part"
+    assert found.advice[1].startswith(second)
 
 
-def test_a_cycle_holds_the_workers_that_start_for_its_evaluation() -> None:
-    once = cycle(evaluation_ms=200, wall_ns=cycle().wall_ns, startup_ns=round(1_800 * MS))
-    seen = after(once, batches=1_000)
-    for restarts, share in ((False, 0.06), (True, 0.41)):
-        found = evaluation(replace(seen, evaluation_restarts=restarts))
-        assert found is not None
-        assert found.share == pytest.approx(share, abs=0.01)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_workers_that_start_with_the_trainings_are_no_part_of_an_evaluation(workers: int) -> None:
+    """They are the loader's, which starts anew in the same step; a training without workers has
+    none to keep."""
+    rows = run(
+        120,
+        lambda n: {
+            **WORK,
+            "startup_ms": 500 if n % 40 == 1 else 0,
+            "evaluation_ms": 900 if n % 40 == 1 else 0,
+            "evaluation_startup_ns": round(600 * MS) if n % 40 == 1 else 0,
+        },
+    )
+    seen = window(rows, loaders=(loader(workers, iterations=4, batches=40),))
+    found = evaluation(seen)
+    assert found is not None
+    assert found.evidence[0].value == pytest.approx(300 if workers else 1_400)
+    assert not any(one.text.startswith("of it") for one in found.evidence)
+    whole = cycle(evaluation_ms=900, shared_ns=round(600 * MS))
+    once = replace(seen, steps=tuple(even(60, **WORK)), all_recent=(), cycles=(whole,))
+    pauses = cycles(once)
+    assert pauses is not None
+    assert pauses.pauses.each_ns == pytest.approx((300 if workers else 900) * MS)
 
 
 def under_way(evaluated_ms: float, **given: Any) -> StepWindow:

@@ -117,20 +117,21 @@ def test_workers_that_stay_make_the_first_batch_of_an_epoch_too(busy: float, gai
 
 
 def test_workers_that_start_for_the_evaluation_after_an_epoch_are_its_start_too() -> None:
-    """PatchTST on an H200, 10 workers: 0.7 s of starting them for the training and 1.2 s for its
-    two evaluations in each epoch of 5.3 s; launches led, and batches in memory gave 1.7x."""
+    """PatchTST on an H200, 10 workers: 0.7 s of starting them for the training, and 1.2 s of two
+    evaluations that start ten each, of 5.3 s; launches led, and batches in memory gave 1.7x."""
     rows = run(
         120,
         lambda n: {
-            "startup_ms": 1_800 if n % 40 == 1 else 0,
-            "evaluation_ms": 100 if n % 40 == 1 else 0,
+            "startup_ms": 700 if n % 40 == 1 else 0,
+            "evaluation_ms": 1_200 if n % 40 == 1 else 0,
+            "evaluation_startup_ns": 1_100_000_000 if n % 40 == 1 else 0,
             "forward_ms": 12,
         },
     )
     restarting = (loader(10, iterations=4, batches=40),)
     on_gpu = {"forward_ms": 12, "wait_ms": 90, "data_ms": 90}
     seen = gpu_window(rows, on_gpu, loaders=restarting, cores=16.0)
-    finding = found(replace(seen, evaluation_restarts=True))
+    finding = found(seen)
     assert finding.sub == "epoch-start"
     assert finding.evidence[-1].text.startswith(
         "1.8 s of starting workers for an epoch and its evaluation, 2 so far"
@@ -138,4 +139,4 @@ def test_workers_that_start_for_the_evaluation_after_an_epoch_are_its_start_too(
     assert finding.advice[0].startswith(
         "persistent_workers=True for the training's loader and the evaluation's"
     )
-    assert (finding.share or 0.0) > 0.7
+    assert (finding.share or 0.0) > 0.6
