@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
 from tests.unit.probe.held_clock import (
     Model,
     Rows,
@@ -124,52 +123,6 @@ def test_two_optimizers_of_a_gan_are_one_step(run: Watched) -> None:
         two(batch).backward()
         second.step()
     assert steady(run) == [{"data": 4, "forward": 12, "backward": 18, "optimizer": 6}] * 9
-
-
-@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
-def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: bool) -> None:
-    model = Model(run.clock)
-    optimizer = SlowSGD(model, run.clock)
-    validation = loader_of(run, rows=4, ms=6)
-    for batch in loader_of(run):
-        model(batch).backward()
-        optimizer.step()
-        with torch.set_grad_enabled(not no_grad_around_the_loader):
-            for held_out in validation:
-                with torch.no_grad():
-                    model(held_out)
-    assert steady(run) == [{**PLAIN, "evaluation": 24}] * 9
-    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
-
-
-@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
-def test_of_an_evaluation_the_start_of_its_workers_is_known(
-    run: Watched, no_grad_around_the_loader: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And where no gradients are needed around it, as it begins, their end as well."""
-    monkeypatch.setattr(DescribedLoaders, "starts_workers", lambda self, iterator: iterator != 0)
-
-    class Sampler(torch.utils.data.Sampler[int]):
-        def __iter__(self) -> Iterator[int]:
-            yield from range(4)
-            run.clock.work(5)  # as long as the workers' end takes
-
-    model = Model(run.clock)
-    optimizer = SlowSGD(model, run.clock)
-    validation = DataLoader(Rows(run.clock, 6, 4), batch_size=2, sampler=Sampler())
-    for batch in loader_of(run):
-        model(batch).backward()
-        optimizer.step()
-        with torch.set_grad_enabled(not no_grad_around_the_loader):
-            for held_out in validation:
-                with torch.no_grad():
-                    model(held_out)
-    steps = run.steps()[1:]
-    evaluated = 29 if no_grad_around_the_loader else 24
-    assert [phases_ms(step)["evaluation"] for step in steps] == [evaluated] * 9
-    known = 11 if no_grad_around_the_loader else 6
-    assert [step.evaluation_startup_ns for step in steps] == [known * 1_000_000] * 9
-    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
 
 
 def test_two_zipped_loaders(run: Watched) -> None:
@@ -311,25 +264,6 @@ def test_without_an_optimizer_and_a_loader_a_step_is_backward_to_backward(run: W
     assert run.counted().steps == 39
 
 
-def test_a_loader_of_the_evaluation_ends_no_step_of_a_loop_that_has_none(run: Watched) -> None:
-    """`get_batch` trains, a DataLoader validates after every tenth step: the next steps are not
-    merged until the one that fetches again."""
-    model = Model(run.clock)
-    optimizer = SlowSGD(model, run.clock)
-    for index in range(40):
-        model(torch.ones(3)).backward()
-        optimizer.step()
-        if index % 10 == 9:
-            with torch.no_grad():
-                for batch in loader_of(run, rows=4):
-                    model(batch)
-    steps = run.steps()
-    assert [step.count for step in steps] == [1] * len(steps)
-    assert len(steps) >= 39
-    assert sum(step.evaluation_ns > 0 for step in steps) >= 3
-    assert all(loader.evaluation for loader in run.timeline.loaders.all())
-
-
 def test_accumulation_without_a_loader_is_learnt(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
@@ -402,20 +336,6 @@ def test_the_probe_counts_the_steps_that_the_monitor_makes_of_the_marks(run: Wat
             if at % 2:
                 optimizer.step()
     assert run.counted().steps == run.timeline.steps == 15
-
-
-def test_the_end_of_an_evaluation_before_the_training_is_no_step(run: Watched) -> None:
-    """Its last fetch brings no batch; counted as one, the page was a step ahead of the monitor, and
-    how long the first training step had lasted was not known. The step before it has ended."""
-    model = Model(run.clock)
-    with torch.no_grad():
-        for batch in loader_of(run, rows=20):
-            model(batch)
-    assert run.counted().steps == run.timeline.steps == 10
-    for batch in loader_of(run):
-        assert run.counted().steps == run.timeline.steps == 10
-        model(batch)
-        break
 
 
 def test_without_a_loader_they_are_counted_at_the_next_backward(run: Watched) -> None:

@@ -195,11 +195,17 @@ class Timeline:
     # -- fetches -----------------------------------------------------------------------------
 
     def _iteration(self, t_ns: int, iterator: int) -> None:
+        gap, ns = OTHER, 0
         if self._fetch_depth == 0:
-            self._close(self._gap_before_fetch(), t_ns, marks.ITERATION)
+            gap = self._gap_before_fetch()
+            ns = self._close(gap, t_ns, marks.ITERATION)
             if count := self._boundary.steps_before_iterator(self._step, t_ns):
                 self._end_step(count)  # `iter(loader)` is the first part of its first fetch
         self._iterators.started(iterator)
+        if gap == STARTUP and not self._step.backwards:
+            # It is marked once more, by the iterator itself, when its workers have been started.
+            self._iterators.current = iterator
+            self._iterators.add_time(gap, ns)
 
     def _fetch_enter(self, t_ns: int, iterator: int) -> None:
         self._fetch_depth += 1

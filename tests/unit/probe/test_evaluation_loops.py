@@ -1,0 +1,125 @@
+"""Evaluations in loops of every shape, by the real hooks."""
+
+from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
+from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
+from tests.unit.probe.test_loops import PLAIN, loader_of, steady
+
+
+@pytest.fixture
+def run() -> Iterator[Watched]:
+    with watched() as one:
+        yield one
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: bool) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    validation = loader_of(run, rows=4, ms=6)
+    for batch in loader_of(run):
+        model(batch).backward()
+        optimizer.step()
+        with torch.set_grad_enabled(not no_grad_around_the_loader):
+            for held_out in validation:
+                with torch.no_grad():
+                    model(held_out)
+    assert steady(run) == [{**PLAIN, "evaluation": 24}] * 9
+    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_of_an_evaluation_the_start_of_its_workers_is_known(
+    run: Watched, no_grad_around_the_loader: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where no gradients are needed around it, as it begins, their end as well."""
+    monkeypatch.setattr(DescribedLoaders, "starts_workers", lambda self, iterator: iterator != 0)
+
+    class Sampler(torch.utils.data.Sampler[int]):
+        def __iter__(self) -> Iterator[int]:
+            yield from range(4)
+            run.clock.work(5)  # as long as the workers' end takes
+
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    validation = DataLoader(Rows(run.clock, 6, 4), batch_size=2, sampler=Sampler())
+    for batch in loader_of(run):
+        model(batch).backward()
+        optimizer.step()
+        with torch.set_grad_enabled(not no_grad_around_the_loader):
+            for held_out in validation:
+                with torch.no_grad():
+                    model(held_out)
+    steps = run.steps()[1:]
+    evaluated = 29 if no_grad_around_the_loader else 24
+    assert [phases_ms(step)["evaluation"] for step in steps] == [evaluated] * 9
+    known = 11 if no_grad_around_the_loader else 6
+    assert [step.evaluation_startup_ns for step in steps] == [known * 1_000_000] * 9
+    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_workers_that_are_started_for_an_evaluation_are_a_part_of_it(
+    run: Watched, no_grad_around_the_loader: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real one, which is forked between two marks of one iterator's beginning: that was taken for
+    the training's start."""
+    starts = BaseProcess.start
+
+    def start(process: BaseProcess) -> None:
+        run.clock.work(7)
+        starts(process)
+
+    monkeypatch.setattr(BaseProcess, "start", start)
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    validation = DataLoader(TensorDataset(torch.ones(4, 3)), batch_size=2, num_workers=1)
+    for batch in loader_of(run, rows=6):
+        model(batch).backward()
+        optimizer.step()
+        with torch.set_grad_enabled(not no_grad_around_the_loader):
+            for (held_out,) in validation:
+                with torch.no_grad():
+                    model(held_out)
+    for step in run.steps()[1:]:
+        assert phases_ms(step)["evaluation"] == 2 * 6 + 7
+        assert (step.startup_ns, step.evaluation_startup_ns) == (0, 7_000_000)
+
+
+def test_a_loader_of_the_evaluation_ends_no_step_of_a_loop_that_has_none(run: Watched) -> None:
+    """`get_batch` trains, a DataLoader validates after every tenth step: the next steps are not
+    merged until the one that fetches again."""
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index in range(40):
+        model(torch.ones(3)).backward()
+        optimizer.step()
+        if index % 10 == 9:
+            with torch.no_grad():
+                for batch in loader_of(run, rows=4):
+                    model(batch)
+    steps = run.steps()
+    assert [step.count for step in steps] == [1] * len(steps)
+    assert len(steps) >= 39
+    assert sum(step.evaluation_ns > 0 for step in steps) >= 3
+    assert all(loader.evaluation for loader in run.timeline.loaders.all())
+
+
+def test_the_end_of_an_evaluation_before_the_training_is_no_step(run: Watched) -> None:
+    """Its last fetch brings no batch; counted as one, the page was a step ahead of the monitor, and
+    how long the first training step had lasted was not known. The step before it has ended."""
+    model = Model(run.clock)
+    with torch.no_grad():
+        for batch in loader_of(run, rows=20):
+            model(batch)
+    assert run.counted().steps == run.timeline.steps == 10
+    for batch in loader_of(run):
+        assert run.counted().steps == run.timeline.steps == 10
+        model(batch)
+        break
