@@ -5,7 +5,7 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
 from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
 from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
@@ -18,11 +18,12 @@ def run() -> Iterator[Watched]:
         yield one
 
 
-@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
-def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: bool) -> None:
+def train(
+    run: Watched, validation: DataLoader[torch.Tensor], no_grad_around_the_loader: bool
+) -> None:
+    """Ten steps, with an evaluation after each."""
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
-    validation = loader_of(run, rows=4, ms=6)
     for batch in loader_of(run):
         model(batch).backward()
         optimizer.step()
@@ -30,6 +31,12 @@ def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: boo
             for held_out in validation:
                 with torch.no_grad():
                     model(held_out)
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: bool) -> None:
+    validation: DataLoader[torch.Tensor] = loader_of(run, rows=4, ms=6)
+    train(run, validation, no_grad_around_the_loader)
     assert steady(run) == [{**PLAIN, "evaluation": 24}] * 9
     assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
 
@@ -46,16 +53,10 @@ def test_of_an_evaluation_the_start_of_its_workers_is_known(
             yield from range(4)
             run.clock.work(5)  # as long as the workers' end takes
 
-    model = Model(run.clock)
-    optimizer = SlowSGD(model, run.clock)
-    validation = DataLoader(Rows(run.clock, 6, 4), batch_size=2, sampler=Sampler())
-    for batch in loader_of(run):
-        model(batch).backward()
-        optimizer.step()
-        with torch.set_grad_enabled(not no_grad_around_the_loader):
-            for held_out in validation:
-                with torch.no_grad():
-                    model(held_out)
+    validation: DataLoader[torch.Tensor] = DataLoader(
+        Rows(run.clock, 6, 4), batch_size=2, sampler=Sampler()
+    )
+    train(run, validation, no_grad_around_the_loader)
     steps = run.steps()[1:]
     evaluated = 29 if no_grad_around_the_loader else 24
     assert [phases_ms(step)["evaluation"] for step in steps] == [evaluated] * 9
@@ -77,16 +78,10 @@ def test_workers_that_are_started_for_an_evaluation_are_a_part_of_it(
         starts(process)
 
     monkeypatch.setattr(BaseProcess, "start", start)
-    model = Model(run.clock)
-    optimizer = SlowSGD(model, run.clock)
-    validation = DataLoader(TensorDataset(torch.ones(4, 3)), batch_size=2, num_workers=1)
-    for batch in loader_of(run, rows=6):
-        model(batch).backward()
-        optimizer.step()
-        with torch.set_grad_enabled(not no_grad_around_the_loader):
-            for (held_out,) in validation:
-                with torch.no_grad():
-                    model(held_out)
+    validation: DataLoader[torch.Tensor] = DataLoader(
+        Rows(run.clock, 0, 4), batch_size=2, num_workers=1
+    )
+    train(run, validation, no_grad_around_the_loader)
     for step in run.steps()[1:]:
         assert phases_ms(step)["evaluation"] == 2 * 6 + 7
         assert (step.startup_ns, step.evaluation_startup_ns) == (0, 7_000_000)
