@@ -52,6 +52,11 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     varies: bool | None = None
     """Its batches differ in size, and not only the last of an epoch; None until that is known."""
 
+    @property
+    def restarts(self) -> bool:
+        """Each of its iterators starts workers of its own: they do not persist."""
+        return bool(self.num_workers) and not self.persistent_workers
+
 
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.

@@ -48,6 +48,11 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     evaluation_startup_ns: int = 0
     """Of `evaluation_ns`: workers that are started for it, and ended after it."""
 
+    @property
+    def shared_startup_ns(self) -> int:
+        """That where the training's workers start in the same step, behind an epoch."""
+        return self.evaluation_startup_ns if self.startup_ns else 0
+
 
 STEP_BOUNDS_S: Final = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),

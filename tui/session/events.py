@@ -209,7 +209,7 @@ class EvaluationCycleStore:
                 fetches=self._fetches,
                 wall_ns=self._wall_ns,
                 evaluation_ns=step.evaluation_ns + around_ns,
-                shared_ns=step.evaluation_startup_ns if step.startup_ns else 0,
+                shared_ns=step.shared_startup_ns,
                 first=self._first,
                 whole=self._whole,
                 last_step=step.number,

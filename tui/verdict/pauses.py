@@ -88,10 +88,9 @@ def _unmarked_evaluation(window: StepWindow) -> float:
 
 def evaluations(window: StepWindow) -> Pauses | None:
     """Evaluations, with their own loader's start and the extra Python around them."""
-    clinging = _with_other if training_restarts(window) else _with_other_and_startup
-    if not training_restarts(window):
-        return _pauses(window, lambda row: row.evaluation_ns, clinging)
-    return _pauses(window, lambda row: row.evaluation_ns - _shared(row), clinging)
+    if training_restarts(window):
+        return _pauses(window, lambda row: row.evaluation_ns - row.shared_startup_ns, _with_other)
+    return _pauses(window, lambda row: row.evaluation_ns, _with_other_and_startup)
 
 
 def evaluation_start_ns(window: StepWindow) -> float:
@@ -108,11 +107,7 @@ def shared_starts(window: StepWindow) -> list[int]:
     loader's, and no part of what evaluations take."""
     if not training_restarts(window):
         return [0] * len(window.steps)
-    return [_shared(row) for row in window.steps]
-
-
-def _shared(row: Step) -> int:
-    return row.evaluation_startup_ns if row.startup_ns else 0
+    return [row.shared_startup_ns for row in window.steps]
 
 
 def pause_evidence(found: Pauses, noun: str) -> tuple[Evidence, ...]:
@@ -194,7 +189,7 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     said, 1.1x measured).
     """
     loader = window.loaders[0] if window.loaders else None
-    if window.gpu_present or loader is None or not loader.num_workers or loader.persistent_workers:
+    if window.gpu_present or loader is None or not loader.restarts:
         return None
     starts = startup_parts(window)
     usual = [_without_wait(row) for row in window.steps if not row.startup_ns]
@@ -282,13 +277,14 @@ def _with_other_and_startup(row: Step, usual: float) -> int:
     return _with_other(row, usual) + row.startup_ns
 
 
+@lru_cache(maxsize=4)
 def training_restarts(window: StepWindow) -> bool:
     """The training loader starts its workers anew each epoch, so a start-up in a step that also
     holds an evaluation is taken for the training's."""
     if not window.loaders:
         return False
     loader = window.loaders[0]
-    if not loader.num_workers or loader.persistent_workers or loader.iterations < 2:
+    if not loader.restarts or loader.iterations < 2:
         return False
     # Evaluations that come more often than epochs start workers of their own.
     rows = [row for row in window.all_recent if row.evaluation_ns]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from msgspec import convert
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from gpuwatch.probe.figures import StepCount
 from gpuwatch.probe.hooks import backward, checkpoint, dataloader, optimizer
@@ -188,3 +188,16 @@ class SlowSGD(torch.optim.SGD):
         loss = super().step(closure)
         self._clock.work(self._ms)
         return loss
+
+
+PLAIN: dict[str, float] = {"data": 4, "forward": 6, "backward": 9, "optimizer": 3}
+"""A step of a plain loop: how long each phase takes, ms."""
+
+
+def loader_of(run: Watched, rows: int = 20, ms: float = 4) -> DataLoader[torch.Tensor]:
+    return DataLoader(Rows(run.clock, ms, rows), batch_size=2)
+
+
+def steady(run: Watched) -> list[dict[str, float]]:
+    """Phases of all steps but the first, which holds start-up."""
+    return [phases_ms(step) for step in run.steps()][1:]

@@ -8,8 +8,17 @@ import torch
 from torch.utils.data import DataLoader
 
 from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
-from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
-from tests.unit.probe.test_loops import PLAIN, loader_of, steady
+from tests.unit.probe.held_clock import (
+    PLAIN,
+    Model,
+    Rows,
+    SlowSGD,
+    Watched,
+    loader_of,
+    phases_ms,
+    steady,
+    watched,
+)
 
 
 @pytest.fixture

@@ -8,31 +8,23 @@ import torch
 from torch.utils.data import DataLoader
 
 from tests.unit.probe.held_clock import (
+    PLAIN,
     Model,
     Rows,
     SlowSGD,
     Watched,
+    loader_of,
     partition_ns,
     phases_ms,
+    steady,
     watched,
 )
-
-PLAIN: dict[str, float] = {"data": 4, "forward": 6, "backward": 9, "optimizer": 3}
 
 
 @pytest.fixture
 def run() -> Iterator[Watched]:
     with watched() as one:
         yield one
-
-
-def loader_of(run: Watched, rows: int = 20, ms: float = 4) -> DataLoader[torch.Tensor]:
-    return DataLoader(Rows(run.clock, ms, rows), batch_size=2)
-
-
-def steady(run: Watched) -> list[dict[str, float]]:
-    """Phases of all steps but the first, which holds start-up."""
-    return [phases_ms(step) for step in run.steps()][1:]
 
 
 def test_plain_loop_with_a_gap_after_backward(run: Watched) -> None:

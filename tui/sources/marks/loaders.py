@@ -57,13 +57,13 @@ class DescribedLoaders:
 
     def batch_size(self, iterator: int) -> int | None:
         """The configured batch size of an iterator's loader."""
-        loader = self._loaders.get(self._key_of.get(iterator, 0))
+        loader = self._loader_of(iterator)
         return loader.batch_size if loader is not None else None
 
     def starts_workers(self, iterator: int) -> bool:
-        """Each iterator of its loader starts workers of its own: they do not persist."""
-        loader = self._loaders.get(self._key_of.get(iterator, 0))
-        return loader is not None and bool(loader.num_workers) and not loader.persistent_workers
+        """Its loader is known, and starts workers for each of its iterators."""
+        loader = self._loader_of(iterator)
+        return loader is not None and loader.restarts
 
     def serves(self, iterator: int, evaluation: bool) -> None:
         """An iterator turned out to feed an evaluation, or training."""
@@ -93,6 +93,9 @@ class DescribedLoaders:
             batch_device=batch.device,
             pinned=batch.pinned,
         )
+
+    def _loader_of(self, iterator: int) -> Loader | None:
+        return self._loaders.get(self._key_of.get(iterator, 0))
 
     def _varies(self, key: int, size: int) -> bool | None:
         """As in `Loader`."""

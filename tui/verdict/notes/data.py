@@ -131,7 +131,7 @@ def pinned_short(window: StepWindow) -> Note | None:
 def restarted_workers(window: StepWindow) -> Note | None:
     """Epoch starts of the recent steps, but for the first of the run, which is unavoidable."""
     loader = window.loaders[0] if window.loaders else None
-    if loader is None or not loader.num_workers or loader.persistent_workers:
+    if loader is None or not loader.restarts:
         return None
     rows = warm_recent(window)
     starts = [part for part in startup_parts(replace(window, steps=rows)) if part > 0]

@@ -69,19 +69,15 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
             f"persistent_workers=True{theirs}: the workers are restarted for every epoch",
             "longer epochs: a sampler that repeats the data",
         )
-    forecast = None
+    forecast, restarts = None, loader is not None and loader.restarts
     if whole is not None:
         # Waits for the batches after it stay.
         forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
-    elif device is not None and _restarts(loader) and feeding.make_ns is not None:
+    elif device is not None and restarts and feeding.make_ns is not None:
         # Workers that stay make an epoch's first batch when it begins, too.
         goes_ns = taken_ns - len(starts) * min(each_ns, feeding.make_ns)
         forecast = interval_of("input", speedup_of(device.exposed_share * goes_ns / wall_ns))
     return Explained("epoch-start", evidence, advice, forecast=forecast)
-
-
-def _restarts(loader: Loader | None) -> bool:
-    return loader is not None and bool(loader.num_workers) and not loader.persistent_workers
 
 
 def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
