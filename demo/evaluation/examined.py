@@ -36,7 +36,8 @@ CROWDED: Final = 0.5
 """Cores that other processes use, from which a verdict of contention says something true that no
 switch removes."""
 Label = Literal["positive", "negative", "between", "unclear"]
-"""By the best gain; "unclear" where its turns disagree too much, or other processes interfere."""
+"""By the best gain; "unclear" where its turns disagree too much or are cut off, or other processes
+interfere."""
 Mode = Literal["run", "probe", "bare"]
 """Under `gpuwatch run`, with the probe in the script, or from outside alone."""
 
@@ -186,12 +187,17 @@ def judged_as(
     reported: Reported,
     advice_of: Mapping[str, str],
     others_cores: float | None,
+    cut: bool = False,
     **facts: Any,
 ) -> Examined:
-    """Hold what was reported against what was measured; `advice_of` has each switch's advice."""
+    """Hold what was reported against what was measured; `advice_of` has each switch's advice.
+
+    `cut`: a turn ended before all that comes now and then had come equally often, so that nothing
+    is known of the gains.
+    """
     last = reported.looks[-1] if reported.looks else Judgement(0.0, 0, "warming-up")
     crowded = last.kind == "contention" and (others_cores or 0.0) >= CROWDED
-    label = "unclear" if crowded else label_of(gains)
+    label = "unclear" if crowded or cut else label_of(gains)
     expected = expected_of(gains, label)
     found = first_right(reported.looks, expected)
     advised = advised_switch(last, gains, advice_of)

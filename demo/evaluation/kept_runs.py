@@ -135,6 +135,7 @@ def again(result: Examined, folder: Path) -> Examined:
         [gain for gain in result.gains if gain.name in advice],
         reported_on(folder / recording_of(result)),
         advice,
+        cut=bool(result.about.get("cut")),
         **{name: kept[name] for name in MEASURED},
     )
 

@@ -201,6 +201,7 @@ def examined(recorded: Recorded) -> Examined:
         device=run.spec.device,
         gpu=signals.gpu,
         others_cores=signals.others_cores,
+        cut=bool(recorded.report["cut"]),
         mode=run.plan.mode,
         causes=tuple(cause.name for cause in run.spec.causes),
         failed=recorded.report["failed"],

@@ -47,9 +47,9 @@ SETTLE_S: Final = 0.25
 used up by then, or after `SETTLE_BATCHES` for each worker and two more."""
 SETTLE_BATCHES: Final = 2
 """A loader's own: DataLoader's `prefetch_factor`."""
-LONGEST_TURN_S: Final = 3.0
-"""A turn lasts until everything that comes now and then has come
-equally often, but no longer than this."""
+LONGEST_TURN_S: Final = 12.0
+"""A turn lasts until everything that comes now and then has come equally often. One that is cut
+off here has one evaluation more or less than it should: nothing that it measures is a truth."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,6 +133,8 @@ class Turns:
     def __init__(self, training: Training, steps: Iterator[int]) -> None:
         self.training = training
         self.steps = steps
+        self.cut = False
+        """A turn was cut off before all had come equally often."""
 
     def settle(self) -> None:
         """Train until what was ready before the turn is used up."""
@@ -156,6 +158,7 @@ class Turns:
             took = time.perf_counter() - began
             whole = (training.number - first) % training.period == 0
             if took >= LONGEST_TURN_S or (took >= seconds and whole):
+                self.cut = self.cut or not whole
                 break
         wait_for(training.spec)
         return samples / (time.perf_counter() - began)
@@ -185,7 +188,13 @@ def examine(
         for name in order if turn % 2 == 0 else reversed(order):
             taken.append((name, turns[name].take(given.turn_seconds)))
             taken.append(("", as_it_is.take(given.turn_seconds)))
-    return {"turns": taken, "failed": failed, "speed": asdict(speed), "spec": asdict(training.spec)}
+    return {
+        "turns": taken,
+        "cut": [name for name, each in turns.items() if each.cut],
+        "failed": failed,
+        "speed": asdict(speed),
+        "spec": asdict(training.spec),
+    }
 
 
 def plain(training: Training, seconds: float) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from gpuwatch.tui.model.snapshot import (
 )
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.timeseries.series import NO_STEPS, StepEdges
+from gpuwatch.tui.verdict.busy_parts import BUSY
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, MissingSignal, Note, Verdict
 from gpuwatch.tui.verdict.history import PastVerdict, VerdictTimeline
-from gpuwatch.tui.verdict.idle_ledger import BUSY, IDLE, IdleLedger, Part
+from gpuwatch.tui.verdict.idle_ledger import IDLE, IdleLedger, Part
 from tests.tui import fake_stacks
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
 

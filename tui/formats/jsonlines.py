@@ -21,8 +21,9 @@ from ..model.snapshot import (
     StepStats,
 )
 from ..steps import GpuMemory
+from ..verdict.busy_parts import BUSY
 from ..verdict.history import Held, PastVerdict
-from ..verdict.idle_ledger import BUSY, IDLE, IdleLedger
+from ..verdict.idle_ledger import IDLE, IdleLedger
 from ..verdict.stack_samples import Sampled
 from ..verdict.window import OpenStep
 from ..wording.steps import drawn_phases

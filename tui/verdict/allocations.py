@@ -1,5 +1,6 @@
 """What PyTorch's allocator asks of the device while training: segments, and retries."""
 
+from .code_places import empties_cache, main_places
 from .step_time import spent
 from .thresholds import gpu as limits
 from .window import StepWindow
@@ -7,7 +8,8 @@ from .window import StepWindow
 
 def asked_of_device(window: StepWindow) -> float | None:
     """The most of the time, 0 to 1, that PyTorch's allocator can have spent asking the device for
-    memory, or giving it back, after the warm-up; None where it does not in most steps.
+    memory after the warm-up; None where it does not in most steps. With giving it back, unless
+    samples show the line that does.
 
     A request that had to empty the cache first may take any time: None of the rest is excluded.
     """
@@ -20,7 +22,9 @@ def asked_of_device(window: StepWindow) -> float | None:
     asked, whole = segments_asked(window), spent(window.steps).wall_ns
     if asked is None or not whole:
         return None
-    return min(1.0, asked * window.observed * limits.SEGMENT_NS / whole)
+    emptied = any(map(empties_cache, main_places(window)))
+    each_ns = limits.SEGMENT_ASKED_NS if emptied else limits.SEGMENT_NS
+    return min(1.0, asked * window.observed * each_ns / whole)
 
 
 def segments_asked(window: StepWindow) -> float | None:

@@ -8,11 +8,11 @@ them explains is "unexplained", and no cause may claim it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from ..messages import Settings
 from ..steps import GpuStep, Step
 from .allocations import asked_of_device
+from .busy_parts import BUSY, BusyPart, busy_parts
 from .code_places import (
     empties_cache,
     ends_workers,
@@ -28,7 +28,6 @@ from .code_places import (
 )
 from .cpu_wait import asleep
 from .findings import EvidenceSource
-from .gpu_activity import GpuActivity
 from .gpu_clock import copies, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
 from .pauses import epoch_parts, shared_starts, starts_of_workers
@@ -37,17 +36,11 @@ from .statistics import Share
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
 from .thresholds import causes
 from .thresholds import gpu as limits
-from .thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from .thresholds.hysteresis import CONTRIBUTOR
 from .unmarked_evaluation import evaluating_pauses
 from .window import RunFacts, StepWindow
 
-Part = Literal[
-    "used",
-    "busy",
-    "underfilled",
-    "fp32",
-    "collectives",
-    "others",
+IdlePart = Literal[
     "input",
     "pauses",
     "copies",
@@ -57,15 +50,11 @@ Part = Literal[
     "launch",
     "unexplained",
 ]
-BUSY: Final[tuple[Part, ...]] = ("used", "busy", "underfilled", "fp32", "collectives", "others")
-"""Kernels run: by the counters well used; where there are none, just busy; on few
-multiprocessors; arithmetic in fp32; waiting for other ranks; or another process's."""
-IDLE: Final[tuple[Part, ...]] = (
-    *("input", "pauses", "copies", "allocator", "sync", "host", "launch", "unexplained"),
-)
 """Nothing runs: the step waits for data; a checkpoint, an evaluation or a compilation; a copy from
 the host; the allocator asks the device; the host has waited for the GPU; it runs Python between the
 phases, or sleeps; it launches too slowly; nobody knows."""
+IDLE: Final[tuple[IdlePart, ...]] = get_args(IdlePart)
+Part = BusyPart | IdlePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +104,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     account = _Account(min(1.0, idle))
     account.take("input", exposed_wait(window) + loader_ends(window).mean)
     if not window.sees_loading:
-        account.take("input", share_seen(window, fetches).mean)
+        account.take("input", _fetched(window, account.left))
     _pauses(account, window)
     moved = copies(window)
     account.take("copies", 0.0 if moved is None else moved.share)
@@ -130,7 +119,9 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
             # that do.
             account.take("input" if crowded(window) else "launch", dry)
     account.take("unexplained", 1.0)
-    _busy(account.taken, window.activity if known else None, window)
+    busy = max(0.0, 1.0 - sum(account.taken.values()))
+    for part, amount in busy_parts(busy, activity if known else None, window).items():
+        account.taken[part] = amount
     source = counted_by(activity) if known and activity is not None else "event"
     return IdleLedger(account.taken, source)
 
@@ -139,6 +130,14 @@ def exposed_wait(window: StepWindow) -> float:
     """Part of the time in which the GPU idles while the step waits for data, start-up included."""
     whole = spent(window.steps).wall_ns
     return sum(exposed_parts(window)) / whole if whole > 0 else 0.0
+
+
+def _fetched(window: StepWindow, idle: float) -> float:
+    """Part of the time in which the GPU idles for a batch that the loop makes itself, by the
+    samples. Other Python of the step delays its launches as much: which of the two the GPU's queue
+    outlasts is a matter of their order, so that they share what is idle."""
+    fetched, python = share_seen(window, fetches).mean, python_within(window)
+    return fetched * min(1.0, idle / (fetched + python)) if fetched else 0.0
 
 
 def worker_ends(window: StepWindow) -> Share:
@@ -320,75 +319,3 @@ def _idle_by_marks(window: StepWindow, device: OnDevice) -> float:
     paused = sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / max(1, whole)
     dry = min(starved(window, device), _issued(window, device))
     return exposed_wait(window) + paused + _between(window, device) + dry
-
-
-# What a busy GPU is busy with.
-
-
-def _busy(taken: dict[Part, float], activity: GpuActivity | None, window: StepWindow) -> None:
-    """Share out the time in which kernels ran."""
-    busy = max(0.0, 1.0 - sum(taken[part] for part in IDLE))
-    if activity is not None and activity.others_sm:
-        taken["others"] = min(busy, activity.others_sm / 100)
-    own = busy - taken["others"]
-    well: Part = "used"
-    poorly: Part | None = None
-    amount = 0.0
-    if (work := _units(activity)) is None:
-        well = "busy"
-    else:
-        poorly, amount = _poorly_used(work, window, own)
-    if poorly is not None:
-        taken[poorly] = own * amount
-    taken[well] = own * (1.0 - amount)
-
-
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """Activity as parts of the time in which the GPU was busy at all, 0 to 1."""
-
-    sm: float
-    tensor: float
-    fp32: float
-    dram: float
-
-
-def _units(activity: GpuActivity | None) -> _Units | None:
-    if activity is None or not activity.busy:
-        return None
-    sm, tensor, fp32, dram = activity.sm, activity.tensor, activity.fp32, activity.dram
-    if sm is None or tensor is None or fp32 is None or dram is None:
-        return None
-    return _Units(*(min(1.0, one / activity.busy) for one in (sm, tensor, fp32, dram)))
-
-
-def _poorly_used(work: _Units, window: StepWindow, own: float) -> tuple[Part | None, float]:
-    """Which part of the busy time, which holds `own` of all, is not used well, and how much of it,
-    0 to 1; by the thresholds of `compute`."""
-    known = window.collectives
-    if known is not None and known.share >= ENTER_SHARE:
-        return "collectives", min(1.0, known.share / own) if own else 0.0
-    rests = work.tensor < limits.TENSOR_ABSENT and not uses_tensor_cores(window.settings)
-    if rests and work.fp32 >= limits.FP32_HEAVY:
-        return "fp32", min(1.0, work.fp32 / limits.FP32_FULL)
-    if window.world_size > 1 and known is None:
-        return None, 0.0  # collectives look the same
-    low = work.tensor < limits.UNDERFILLED_TENSOR and work.dram < limits.UNDERFILLED_DRAM
-    if low and work.sm < limits.UNDERFILLED_SM:
-        return "underfilled", 1.0 - work.sm
-    return None, 0.0
-
-
-def in_half_type(settings: Settings) -> bool:
-    """By its settings products run in a type of 16 bits."""
-    halves = ("bfloat16", "float16")
-    return settings.autocast in halves or settings.parameter_dtype in halves
-
-
-def uses_tensor_cores(settings: Settings | None) -> bool:
-    """By its settings products run in a half type or tf32."""
-    if settings is None:
-        return False
-    if in_half_type(settings):
-        return True
-    return settings.matmul_precision in ("high", "medium") and settings.cudnn_tf32 is not False

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from ..verdict.idle_ledger import BUSY, IDLE, IdleLedger, Part
+from ..verdict.busy_parts import BUSY
+from ..verdict.idle_ledger import IDLE, IdleLedger, Part
 
 PARTS: Final[dict[Part, str]] = {
     "used": "well used",

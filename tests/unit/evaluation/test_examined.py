@@ -33,13 +33,16 @@ def look(kind: str, sub: str | None = None, **more: object) -> Judgement:
     return Judgement(8.0, 200, kind, sub, **values)  # type: ignore[arg-type]
 
 
-def examined(*looks: Judgement, gains: list[Gain], others_cores: float = 0.0) -> Examined:
+def examined(
+    *looks: Judgement, gains: list[Gain], others_cores: float = 0.0, cut: bool = False
+) -> Examined:
     return judged_as(
         "4",
         gains,
         Reported(looks, 10, looks[-1].speedup, interval=(1.5, 2.5), ledger={}),
         ADVICE,
         others_cores,
+        cut,
         half="development",
         device="cpu",
         gpu=None,
@@ -47,6 +50,13 @@ def examined(*looks: Judgement, gains: list[Gain], others_cores: float = 0.0) ->
         causes=(),
         failed={},
     )
+
+
+def test_a_turn_that_is_cut_off_is_no_truth() -> None:
+    """An evaluation of 1.7 s every five: a turn of three seconds has one, or none."""
+    gains = [gain("data", 2.2)]
+    assert examined(look("input"), gains=gains).label == "positive"
+    assert examined(look("input"), gains=gains, cut=True).label == "unclear"
 
 
 def test_a_turn_is_held_against_those_beside_it() -> None:

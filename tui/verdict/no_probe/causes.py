@@ -8,7 +8,8 @@ from ..forecast.interval import with_interval
 from ..format import ms, percent
 from ..on_device import counted_by, idle_of
 from ..place_names import by_user_function, call_at, place_evidence, place_name
-from ..rules.gpu_work import KINDS_OF_WORK, products_seen, work_of
+from ..rules.gpu_filling import KINDS_OF_WORK
+from ..rules.gpu_work import products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
 from ..rules.stalled import (
     notebook_idle,

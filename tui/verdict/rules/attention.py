@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from ...steps import Step
+from ..busy_parts import in_half_type
 from ..code_places import BETWEEN, main_places, share_held, within
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
-from ..idle_ledger import in_half_type
 from ..pauses import warm_recent
 from ..place_names import function_of, place_evidence
 from ..scoring import speedup_of

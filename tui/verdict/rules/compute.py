@@ -6,12 +6,14 @@ from functools import lru_cache
 from typing import Final
 
 from ..attention_parts import attention_from_parts
+from ..busy_parts import uses_tensor_cores
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     ATTENTION_CALL,
     convolves,
     main_places,
     multiplies,
+    recurs,
     share_held,
     share_where,
 )
@@ -20,7 +22,7 @@ from ..forecast.gain import Gain, gain_of_kernels, replayed
 from ..forecast.measured import host_alone, moving, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
-from ..idle_ledger import idle_ledger, uses_tensor_cores
+from ..idle_ledger import idle_ledger
 from ..memory.trends import batch_room, larger_batch, to_eights
 from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import call_at
@@ -30,15 +32,14 @@ from ..step_time import issued_of, spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
+from .gpu_filling import KINDS_OF_WORK, cell_by_cell, part_by_part
 from .gpu_work import (
     BF16_LINE,
     HALF,
-    KINDS_OF_WORK,
     TF32_LINE,
     Work,
     bandwidth,
-    cell_by_cell,
-    part_by_part,
+    half_type,
     precision,
     products_seen,
     saturated,
@@ -118,7 +119,10 @@ def _work(window: StepWindow) -> Work | None:
     host = 0.0 if known is None else min(known.with_kernels(0.0), host_alone(window))
     products, parts = products_seen(window), called_in_parts(window)
     found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
-    if found is None or parts is None or not parts.holds_most:
+    if found is None:
+        return None
+    found = replace(found, recurs=any(map(recurs, main_places(window))))
+    if parts is None or not parts.holds_most:
         return found
     return replace(found, one_call=parts.instead)
 
@@ -141,6 +145,7 @@ def in_fp32(window: StepWindow) -> Finding | None:
     """`precision`, and `tf32`, as a cause among others: a checkpoint now and then is none of its
     time."""
     judged = _as_cause(window, tf32) or _as_cause(window, precision)
+    judged = judged or _as_cause(window, half_type)
     return judged or half_precision(window) or single_precision(window)
 
 

@@ -1,21 +1,19 @@
 """What the counters show a busy GPU busy with, and what could be done about it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ...messages import Settings
+from ..busy_parts import uses_tensor_cores
 from ..code_places import main_places, multiplies
-from ..findings import Evidence, Finding, Forecast, Kind, Severity
+from ..findings import Evidence, Finding, Forecast, Kind
 from ..forecast.interval import at_least
-from ..forecast.measured import filled, fused, moving, on_tensor_cores
+from ..forecast.measured import fused, moving, on_tensor_cores
 from ..format import percent, times
 from ..gpu_activity import GpuActivity
-from ..idle_ledger import uses_tensor_cores
 from ..scoring import severity_of, speedup_of, state
 from ..thresholds import gpu as limits
-from ..thresholds.causes import LOOP_GIVES
-from ..thresholds.hysteresis import ENTER_SHARE, WARNING_SHARE
+from ..thresholds.hysteresis import ENTER_SHARE
 from ..window import RunFacts
 
 
@@ -33,13 +31,15 @@ class Work:
     products: bool = False
     """Something shows matrix products: fp32 units are as busy with pointwise arithmetic."""
     in_tf32: bool = False
-    """By its settings they run in tf32."""
+    """They run in tf32: by its settings, or as tensor cores work on what is in no half type."""
     host: float = 0.0
     """Part of a step that would be left if the net's kernels took no time: the host's, which they
     hide now."""
     replans: bool = False
     """Attention behind padding masks, of batches that differ in length: in a half type cuDNN plans
     its kernels anew for each length."""
+    recurs: bool = False
+    """A recurrent net is at work: cuDNN walks through time as long in any type."""
     one_call: str = ""
     """What to do instead, where the net is called for one part of its batch after another."""
 
@@ -85,7 +85,7 @@ def work_of(
     sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
     seen = products or tensor >= limits.TENSOR_SEEN
     on_tensor_cores = uses_tensor_cores(settings)
-    in_tf32 = _in_tf32(settings)
+    in_tf32 = _in_tf32(settings) or (tensor >= limits.TENSOR_ABSENT and _in_single(settings))
     return Work(
         min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, in_tf32, host, replans
     )
@@ -97,6 +97,14 @@ def _in_tf32(settings: Settings | None) -> bool:
     if settings is None or settings.autocast != "" or not uses_tensor_cores(settings):
         return False
     return settings.parameter_dtype in ("float32", None)
+
+
+def _in_single(settings: Settings | None) -> bool:
+    """Nothing is in a half type: what tensor cores do then is tf32, which convolutions use unless
+    somebody forbids it."""
+    if settings is None:
+        return False
+    return settings.autocast == "" and settings.parameter_dtype == "float32"
 
 
 def products_seen(window: RunFacts) -> bool:
@@ -147,7 +155,7 @@ def precision(work: Work) -> Finding | None:
         first = tf32
         advice = (f"tf32, one line: {TF32_LINE}, about {times(speedup_of(tf32))}", second)
     headline = f"matrix products run in fp32: about {percent(products)} of the time"
-    return _estimate("compute", "precision", first, headline, work, advice)
+    return estimate("compute", "precision", first, headline, work, advice)
 
 
 def _as_far_as_the_host_keeps_up(work: Work, saved: float) -> float:
@@ -181,7 +189,7 @@ def bandwidth(work: Work) -> Finding | None:
     if work.dram < limits.DRAM_HEAVY or work.tensor >= 0.30:
         return None
     least, most = (work.busy * (1 - fused(work.dram, part)) for part in limits.FUSION_SAVES)
-    found = _estimate(
+    found = estimate(
         "memory-bandwidth",
         None,
         (least + most) / 2,
@@ -222,10 +230,9 @@ def tf32(work: Work) -> Finding | None:
     and 2.37x were measured, of which this says 1.55x)."""
     if work.tensor < limits.TENSOR_HEALTHY or not work.in_tf32:
         return None
-    halved = min(1.0, work.tensor / limits.TENSOR_FULL + moving(work.dram)) / 2
-    saved = _as_far_as_the_host_keeps_up(work, halved)
+    saved = _by_half_type(work)
     least = limits.TF32_GIVES * speedup_of(saved)
-    found = _estimate(
+    found = estimate(
         "compute",
         "precision",
         saved,
@@ -236,133 +243,36 @@ def tf32(work: Work) -> Finding | None:
     return replace(found, forecast=at_least(least))
 
 
-def underfilled(work: Work) -> Finding | None:
-    """Kernels run all the time, and none of them fills the device. One under which no unit works
-    at all waits: a collective spins until the last rank is there."""
-    if max(work.tensor, work.fp32, work.dram) < limits.SPINS:
+def half_type(work: Work) -> Finding | None:
+    """Products in tf32 beside other work, on a GPU that does nothing else for long: bf16 takes half
+    the time of the ones and moves half the bytes of the other, at the best. Three convolutional
+    nets gained 1.13, 1.18 and 1.25x of 1.30 to 1.47x (H200), two LSTMs nothing (0.98x, 1.00x)."""
+    if not limits.TENSOR_ABSENT <= work.tensor < limits.TENSOR_HEALTHY:
         return None
-    if (
-        work.sm >= limits.UNDERFILLED_SM
-        or work.dram >= limits.UNDERFILLED_DRAM
-        or work.tensor >= limits.UNDERFILLED_TENSOR
-    ):
+    most = speedup_of(_by_half_type(work))
+    likely = limits.TF32_GIVES * most
+    if not work.in_tf32 or work.recurs or likely < speedup_of(ENTER_SHARE):
         return None
-    empty = (1 - work.sm) * work.busy
-    found = _estimate(
+    found = estimate(
         "compute",
-        "underfilled",
-        empty,
-        f"the GPU is busy, but only {percent(work.sm)} of its multiprocessors are",
+        "precision",
+        1.0 - 1.0 / likely,
+        f"matrix products run in tf32: tensor cores are busy {percent(work.tensor)} of the time, "
+        f"memory {percent(work.dram)}",
         work,
-        (
-            "a larger batch: each kernel then fills more of the GPU",
-            "fuse small kernels (torch.compile); CUDA graphs will not help, nothing waits for "
-            "launches",
-        ),
-        is_bound=True,
-        gain=speedup_of(work.busy * (1 - filled(work.tensor, work.fp32, work.dram))),
+        (f"bf16, {times(most)} at the best: {HALF}",),
     )
-    # Samples a second of a larger batch. Of kernels that fill a part of the multiprocessors as many
-    # more run in their time; how much better it fills those that are busy is not known (8x as large
-    # a batch gave an LSTM on 30 % of them 7.8x), nor what every step costs once.
-    least = min(speedup_of(empty), found.speedup or 1.0)
-    return replace(found, forecast=at_least(least))
+    return replace(found, forecast=Forecast(likely, 1.0, most))
 
 
-def misaligned(work: Work) -> Finding | None:
-    """Tensor cores that work at a fraction of their rate, on multiprocessors that are all busy,
-    with little for the memory and the fp32 units to do: products whose sizes they cannot take
-    whole: misaligned shapes, small tiles. What tensor cores and memory do
-    would take so much of the time at their full rates; the rest is slow products."""
-    if not limits.TENSOR_ABSENT <= work.tensor < limits.MISALIGNED_TENSOR:
-        return None
-    if work.sm < limits.MISALIGNED_SM or work.fp32 >= limits.MISALIGNED_FP32:
-        return None
-    explained = work.tensor / limits.TENSOR_FULL + work.dram / limits.DRAM_FULL
-    if work.sm - explained < limits.MISALIGNED_UNEXPLAINED:
-        return None
-    saved = (1 - work.tensor / limits.TENSOR_HEALTHY) * work.busy
-    found = _estimate(
-        "compute",
-        "misaligned",
-        saved,
-        f"the multiprocessors are busy {percent(work.sm)} of the time and their tensor cores "
-        f"{percent(work.tensor)}: sizes that do not fit them, or small tiles",
-        work,
-        (
-            "pad sizes to multiples of 8, better of 64: hidden sizes, the head dimension, a "
-            "vocabulary (50257 → 50304)",
-            "one step in torch.profiler names the products: kernels with align1 or align2 in "
-            "their names take odd sizes",
-        ),
-        is_bound=True,
-    )
-    # Counters alone hardly separate it from small tiles: no alarm. Other sizes get other kernels.
-    severity: Severity = "warning" if saved >= WARNING_SHARE else "info"
-    return replace(found, severity=severity, forecast=at_least(found.speedup or 1.0))
+def _by_half_type(work: Work) -> float:
+    """The part of a step that goes, where products in tf32 take half their time in bf16, and all
+    traffic of the memory half its bytes."""
+    halved = min(1.0, work.tensor / limits.TENSOR_FULL + moving(work.dram)) / 2
+    return _as_far_as_the_host_keeps_up(work, halved)
 
 
-def cell_by_cell(work: Work, advice: str) -> Finding | None:
-    """A loop over a recurrent cell keeps the device busy with the kernels of each time step. What
-    tensor cores and memory do would take so much of the time at their full rates, one after the
-    other, or at the least side by side; the rest is what such small kernels lose. Two nets under
-    autocast gained 1.54x and 1.56x by cuDNN's kernels, 1.54x by this; three in tf32 1.12x at most
-    (H200)."""
-    if work.in_tf32:
-        return None
-    products, bytes_moved = min(1.0, work.tensor / limits.TENSOR_FULL), moving(work.dram)
-    saved = work.busy * (1.0 - products - bytes_moved)
-    if saved < ENTER_SHARE:
-        return None
-    found = _estimate(
-        "compute",
-        "cells",
-        saved,
-        f"the GPU is busy with the kernels of one cell after the other: {percent(saved)} of the "
-        "time is neither arithmetic nor memory traffic",
-        work,
-        (advice,),
-    )
-    most = speedup_of(work.busy * (1.0 - max(products, bytes_moved)))
-    return replace(found, forecast=Forecast(speedup_of(saved), 1.0, most))
-
-
-def part_by_part(work: Work) -> Finding | None:
-    """A net called for one part of the batch after another keeps the device busy with kernels that
-    leave multiprocessors without work, which those of the whole batch would fill. An LSTM in tf32,
-    called for eight parts on 60 % of them, gained 4.5x by one call (H200); nothing is known beyond
-    what is empty."""
-    empty = (1.0 - work.sm) * work.busy
-    if not work.one_call or empty < ENTER_SHARE:
-        return None
-    least = min(empty, work.busy * (1.0 - filled(work.tensor, work.fp32, work.dram)))
-    found = _estimate(
-        "compute",
-        "parts",
-        empty,
-        "the GPU is busy with one part of the batch after another, on "
-        f"{percent(work.sm)} of its multiprocessors",
-        work,
-        (work.one_call,),
-        is_bound=True,
-    )
-    return replace(found, forecast=at_least(max(1.0, LOOP_GIVES * speedup_of(least))))
-
-
-KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
-    saturated,
-    tf32,
-    precision,
-    fp32_arithmetic,
-    bandwidth,
-    part_by_part,
-    underfilled,
-    misaligned,
-)
-"""The first that applies."""
-
-
-def _estimate(
+def estimate(
     kind: Kind,
     sub: str | None,
     saved: float,

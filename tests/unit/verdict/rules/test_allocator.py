@@ -4,6 +4,7 @@ import pytest
 
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -48,3 +49,17 @@ def test_what_is_emptied_has_to_be_asked_for_again() -> None:
 
 def asked(step: int, segments: int) -> GpuMemory:
     return GpuMemory(step, step, 0, 0, 0, 0, 0, 0, None, 0, 0, device_allocs=segments)
+
+
+def test_memory_that_is_asked_for_in_pieces_leaves_the_rest_to_launching() -> None:
+    """A net that is called for 35 pieces of its batch and empties the cache: 95 segments a step
+    that wait 0.2 ms each, beside 9 % in the call. One call instead gave 12x, no emptying 1.5x."""
+    steps = even(60, forward_ms=37, backward_ms=26, optimizer_ms=0.7)
+    on_gpu = {"forward_ms": 37, "backward_ms": 26, "optimizer_ms": 0.7, "lag_ms": 0.02}
+    memory = tuple(asked(step, 95 * step) for step in (10, 50))
+    stacks = on_line(0.09, "torch.cuda.empty_cache()")
+    seen = gpu_window(steps, on_gpu, stacks=stacks, activity=activity(17), gpu_memory=memory)
+    ledger = idle_ledger(seen)
+    assert ledger is not None
+    assert ledger.shares["allocator"] == pytest.approx(0.09 + 95 * 0.2 / 63.7, abs=0.01)
+    assert Engine().judge(seen).finding.kind == "launch"

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from msgspec import structs
 
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
@@ -160,100 +159,6 @@ def test_parameters_as_large_as_matrices_show_products() -> None:
         assert Engine().judge(seen).finding.sub == sub
 
 
-def test_full_tensor_cores_in_tf32_could_be_faster_in_bf16() -> None:
-    """A GPT on an H200: 2.33x."""
-    counters = activity(99, sm=89, tensor=41, fp32=5, dram=24)
-    known = settings(matmul_precision="high", autocast="", parameter_dtype="float32")
-    found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=known)).finding
-    assert (found.kind, found.sub) == ("compute", "precision")
-    assert found.speedup == pytest.approx(1.55, abs=0.03)
-    assert found.forecast is not None
-    assert found.forecast.high is None
-    # Three runs without an optimizer, whose type nobody had seen: 2.03x, 2.33x and 2.37x.
-    unknown = replace_dtype(known, None)
-    found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=unknown)).finding
-    assert found.sub == "precision"
-    for other in (
-        replace_dtype(known, "bfloat16"),
-        structs.replace(unknown, matmul_precision="highest"),
-    ):
-        found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=other)).finding
-        assert (found.sub, found.advice) == ("saturated", ())
-
-
-IN_TURNS = {"forward_ms": 30, "backward_ms": 50, "optimizer_ms": 5, "other_ms": 20, "lag_ms": 0.01}
-"""A GPU that is done with each phase as the host is: it reads the loss in each step."""
-
-
-@pytest.mark.parametrize(
-    ("counters", "given", "speedup"),
-    [
-        ((81, 65, 15, 2, 25), {}, 1.25),
-        ((81, 65, 15, 2, 25), {"autocast": "bfloat16"}, None),
-        ((81, 65, 15, 2, 25), {"parameter_dtype": "bfloat16"}, None),
-        ((81, 65, 4, 2, 25), {}, None),
-        ((95, 65, 15, 2, 25), {}, None),
-    ],
-    ids=["tf32", "autocast", "bf16", "no products", "the GPU is the limit"],
-)
-def test_products_in_tf32_beside_other_causes(
-    counters: tuple[float, ...], given: dict[str, str], speedup: float | None
-) -> None:
-    """A diffusion model on an H200, which prints its loss: 1.22x by bf16, 1.18x by no print."""
-    reported = dict(zip(("busy", "sm", "tensor", "fp32", "dram"), counters, strict=True))
-    known = settings(**{"autocast": "", "parameter_dtype": "float32", **given})
-    steps = even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79)
-    reads = lines((0.6, "train (train.py:40)", "total += loss.item()"))
-    seen = gpu_window(steps, IN_TURNS, activity=activity(**reported), settings=known, stacks=reads)
-    found = in_fp32(seen)
-    assert (found is None) is (speedup is None)
-    if found is not None:
-        assert (found.kind, found.sub) == ("compute", "precision")
-        assert found.speedup == pytest.approx(speedup, abs=0.04)
-        assert "autocast" in found.advice[0]
-
-
-@pytest.mark.parametrize(
-    ("counters", "given", "speedup"),
-    [
-        ((73, 65, 1, 40, 15), {}, 1.5),
-        ((73, 65, 1, 40, 15), {"matmul_precision": "high"}, None),
-        ((73, 65, 1, 40, 15), {"autocast": "bfloat16"}, None),
-        ((73, 65, 1, 5, 15), {}, None),
-    ],
-    ids=["fp32", "tf32", "autocast", "no arithmetic"],
-)
-def test_products_in_fp32_beside_other_causes(
-    counters: tuple[float, ...], given: dict[str, str], speedup: float | None
-) -> None:
-    """A NeRF on an H200 whose loss is read in each step: 1.48x by tf32, 1.73x by bf16."""
-    linear = (0.2, "Linear.forward (torch/nn/modules/linear.py:134)", "")
-    found = _fp32_at(linear, counters, given)
-    assert (found is None) is (speedup is None)
-    if found is not None:
-        assert (found.kind, found.sub) == ("compute", "precision")
-        assert found.speedup == pytest.approx(speedup, abs=0.1)
-        assert found.advice[0].startswith("tf32")
-        assert found.advice[1].startswith("or bf16")
-
-
-def test_of_convolutions_in_fp32_the_switch_for_matrices_is_not_advised() -> None:
-    convolution = (0.2, "Conv2d._conv_forward (torch/nn/modules/conv.py:560)", "")
-    assert _fp32_at(convolution, (73, 65, 1, 40, 15), {}) is None
-
-
-def _fp32_at(
-    product: tuple[float, str, str], counters: tuple[float, ...], given: dict[str, str]
-) -> Finding | None:
-    reported = dict(zip(("busy", "sm", "tensor", "fp32", "dram"), counters, strict=True))
-    known = settings(**{"matmul_precision": "highest", "autocast": "", **given})
-    steps = even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79)
-    seen = lines((0.6, "train (train.py:40)", "total += loss.item()"), product)
-    return in_fp32(
-        gpu_window(steps, IN_TURNS, activity=activity(**reported), settings=known, stacks=seen)
-    )
-
-
 def test_a_faster_gpu_helps_as_far_as_the_host_keeps_up() -> None:
     """A logger of 190 ms hides behind 280 ms of a GPT's kernels: bf16 gave 1.37x, where another
     such run gained 2.37x. Both read 1.55x by the counters."""
@@ -389,7 +294,3 @@ def test_lengths_that_differ_behind_masks_take_tf32_first() -> None:
     found = in_trainer(3.0, 30.0, 70.0, 40.0, 60.0, 50.0)
     assert found.advice[0].startswith("tf32, one line")
     assert found.speedup == pytest.approx(2.1, rel=0.05)
-
-
-def replace_dtype(known: Settings, dtype: str | None) -> Settings:
-    return structs.replace(known, parameter_dtype=dtype)
