@@ -9,7 +9,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .circuit_breaker import encodable
+from .circuit_breaker import encodable, is_users
 from .first_number import numerics_of
 from .installed import Installed
 from .recorder import Recorder
@@ -179,8 +179,10 @@ def _about_to_fork() -> None:
             _once.withdraw()
             _once.filters = warnings.filters  # type: ignore[assignment]
             _once.filters.insert(0, ("ignore", _once, DeprecationWarning, None, 0))
-    except Exception:
-        pass  # the warning is shown
+    except Exception as error:
+        if is_users(error):
+            raise  # Python shows it: nothing that is raised before a fork ends it
+        # the warning is shown
 
 
 def _is_only_other_thread() -> bool:

@@ -81,7 +81,9 @@ def _text(error: BaseException) -> str:
     """An error's text, on one line; a class of the user's may fail at that as well."""
     try:
         return encodable(" ".join(str(error).split())[:MOST_TEXT])
-    except Exception:
+    except Exception as failure:
+        if is_by_handler(failure):
+            raise
         return "it cannot say why"
 
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
-from ..circuit_breaker import PACKAGE
+from ..circuit_breaker import PACKAGE, is_by_handler
 
 MOST_STACKS: Final = 800
 """Of an answer, those with most bytes: with ten frames of 330 bytes 2.6 of a message's 4 MB."""
@@ -136,7 +136,9 @@ def _host_bytes(tensor: Any, seen: set[int]) -> int:
             return 0
         seen.add(place)
         return int(tensor.nelement() * tensor.element_size())
-    except Exception:
+    except Exception as error:
+        if is_by_handler(error):
+            raise
         return 0  # one without memory of its own: sparse, fake, of a subclass
 
 

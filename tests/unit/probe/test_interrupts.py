@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 import probe
 from gpuwatch.probe import api, circuit_breaker
 from gpuwatch.probe.circuit_breaker import PACKAGE, CircuitBreaker, is_users
+from gpuwatch.probe.deep import memory_facts
 from gpuwatch.probe.wire import UNCOUNTED
 
 LIMIT = 2_000
@@ -169,3 +170,52 @@ def test_an_exception_that_another_thread_put_in_is_recognised_by_its_type(
         with pytest.raises(kind) as raised:
             raise kind("struck")
         assert is_users(raised.value) == expected
+
+
+class Interrupted(Exception):
+    """Of the program's: a signal comes while somebody looks at it."""
+
+    def __str__(self) -> str:
+        signal.raise_signal(signal.SIGUSR1)
+        return "not reached"
+
+    @property
+    def device(self) -> Any:
+        """As a tensor has one."""
+        signal.raise_signal(signal.SIGUSR1)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda: CircuitBreaker(lambda: None).trip(Interrupted()),
+        lambda: memory_facts._host_bytes(Interrupted(), set()),
+    ],
+    ids=["an error's text", "a tensor"],
+)
+def test_a_signal_while_we_look_at_an_object_of_the_programs(look: Callable[[], object]) -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise Watchdog
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(Watchdog):
+            look()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_before_a_fork_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise Watchdog
+
+    monkeypatch.setattr(api, "_installed", object())
+    monkeypatch.setattr(sys, "version_info", (3, 12))
+    monkeypatch.setattr(api, "_is_only_other_thread", lambda: signal.raise_signal(signal.SIGUSR1))
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(Watchdog):
+            api._about_to_fork()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        monkeypatch.undo()
