@@ -13,7 +13,6 @@ from ..code_places import (
     convolves,
     main_places,
     multiplies,
-    recurs,
     share_held,
     share_where,
 )
@@ -39,7 +38,6 @@ from .gpu_work import (
     TF32_LINE,
     Work,
     bandwidth,
-    half_type,
     precision,
     products_seen,
     saturated,
@@ -119,10 +117,7 @@ def _work(window: StepWindow) -> Work | None:
     host = 0.0 if known is None else min(known.with_kernels(0.0), host_alone(window))
     products, parts = products_seen(window), called_in_parts(window)
     found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
-    if found is None:
-        return None
-    found = replace(found, recurs=any(map(recurs, main_places(window))))
-    if parts is None or not parts.holds_most:
+    if found is None or parts is None or not parts.holds_most:
         return found
     return replace(found, one_call=parts.instead)
 
@@ -145,7 +140,6 @@ def in_fp32(window: StepWindow) -> Finding | None:
     """`precision`, and `tf32`, as a cause among others: a checkpoint now and then is none of its
     time."""
     judged = _as_cause(window, tf32) or _as_cause(window, precision)
-    judged = judged or _as_cause(window, half_type)
     return judged or half_precision(window) or single_precision(window)
 
 

@@ -17,7 +17,6 @@ from .gpu_work import (
     bandwidth,
     estimate,
     fp32_arithmetic,
-    half_type,
     precision,
     saturated,
     tf32,
@@ -146,6 +145,5 @@ KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     part_by_part,
     underfilled,
     misaligned,
-    half_type,
 )
 """The first that applies."""
