@@ -46,7 +46,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inference: bool
     """Fetch to fetch, no backward ever seen."""
     evaluation_startup_ns: int = 0
-    """Of `evaluation_ns`: workers that are started for it, and ended after it."""
+    """Of `evaluation_ns`: workers that are started for it, and ended after it where gradients are
+    off around its loader. Its first batch is no part of that: it has to be made anyway."""
 
     @property
     def shared_startup_ns(self) -> int:

@@ -88,16 +88,20 @@ def _unmarked_evaluation(window: StepWindow) -> float:
 
 def evaluations(window: StepWindow) -> Pauses | None:
     """Evaluations, with their own loader's start and the extra Python around them."""
-    if training_restarts(window):
-        return _pauses(window, lambda row: row.evaluation_ns - row.shared_startup_ns, _with_other)
-    return _pauses(window, lambda row: row.evaluation_ns, _with_other_and_startup)
+    restarts = training_restarts(window)
+    return _pauses(
+        window,
+        lambda row: row.evaluation_ns - (row.shared_startup_ns if restarts else 0),
+        _with_other,
+    )
 
 
 def evaluation_start_ns(window: StepWindow) -> float:
     """Of an evaluation the start and end of its own loader's workers, ns: the median of those that
     are recent. 0 where there are none, or the training's start in the same step."""
     rows = [row for row in window.all_recent if row.evaluation_ns]
-    starts = [row.evaluation_startup_ns for row in rows if not row.startup_ns]
+    shared = training_restarts(window)
+    starts = [row.evaluation_startup_ns for row in rows if not (shared and row.startup_ns)]
     return median(starts) if starts else 0.0
 
 
@@ -164,15 +168,11 @@ def clinging_parts(window: StepWindow) -> list[int]:
     return [row.other_ns - part for row, part in zip(window.steps, usual, strict=True)]
 
 
-def startup_parts(window: StepWindow) -> list[int]:
-    """Loader start-up of the training in each row of the window, ns."""
-    training = training_restarts(window)
-    return [0 if row.evaluation_ns and not training else row.startup_ns for row in window.steps]
-
-
 def starts_of_workers(window: StepWindow) -> list[int]:
-    """That, and the evaluation's where it is shared."""
-    return [a + b for a, b in zip(startup_parts(window), shared_starts(window), strict=True)]
+    """Loader start-up of the training in each row of the window, and of its evaluation where that
+    is shared, ns."""
+    shared = shared_starts(window)
+    return [row.startup_ns + start for row, start in zip(window.steps, shared, strict=True)]
 
 
 @lru_cache(maxsize=4)
@@ -191,7 +191,7 @@ def epoch_parts(window: StepWindow) -> tuple[int, ...] | None:
     loader = window.loaders[0] if window.loaders else None
     if window.gpu_present or loader is None or not loader.restarts:
         return None
-    starts = startup_parts(window)
+    starts = [row.startup_ns for row in window.steps]
     usual = [_without_wait(row) for row in window.steps if not row.startup_ns]
     if len(usual) < limits.RHYTHM_EVENTS:
         return None
@@ -271,10 +271,6 @@ def _usual_other(rows: Sequence[Step]) -> float:
 
 def _with_other(row: Step, usual: float) -> int:
     return max(0, row.other_ns - round(usual * row.count))
-
-
-def _with_other_and_startup(row: Step, usual: float) -> int:
-    return _with_other(row, usual) + row.startup_ns
 
 
 @lru_cache(maxsize=4)

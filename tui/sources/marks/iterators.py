@@ -20,6 +20,8 @@ class Iterators:
     def __init__(self) -> None:
         self._pending: dict[int, list[int]] = {}
         """Time since the last backward of iterators not known to train, ns by phase."""
+        self._making: dict[int, int] = {}
+        """Of their start-up what came before the first fetch: workers are started then, ns."""
         self._fresh: set[int] = set()
         self._trained: set[int] = set()
         self._without_grad: set[int] = set()
@@ -78,15 +80,24 @@ class Iterators:
             return True
         return False
 
-    def add_time(self, phase: int, ns: int) -> None:
-        """Remember that `ns` of a phase belongs to the current iterator."""
-        if self.current in self._trained:
+    def made(self, iterator: int, ns: int) -> None:
+        """To make it took so long, as far as it is known now: its workers are started then."""
+        if iterator in self._trained:
+            return
+        self.add_time(STARTUP, ns, iterator)
+        self._making[iterator] = self._making.get(iterator, 0) + ns
+
+    def add_time(self, phase: int, ns: int, of: int | None = None) -> None:
+        """Remember that `ns` of a phase belongs to an iterator; None: the current one."""
+        of = self.current if of is None else of
+        if of in self._trained:
             return
         if len(self._pending) >= REMEMBERED:
             self._pending.clear()
-        pending = self._pending.get(self.current)
+            self._making.clear()
+        pending = self._pending.get(of)
         if pending is None:
-            pending = self._pending[self.current] = [0] * len(PHASE_NAMES)
+            pending = self._pending[of] = [0] * len(PHASE_NAMES)
         pending[phase] += ns
 
     def backward(self) -> None:
@@ -97,18 +108,36 @@ class Iterators:
             self._trained.add(self.current)
         if self._pending:
             self._pending.clear()
+            self._making.clear()
+
+    def evaluates(self, step: OpenStep, started_workers: bool) -> None:
+        """The current iterator is an evaluation's, whether it is ever exhausted or not: to make it,
+        and to start its workers, is the evaluation's."""
+        pending = self._pending.get(self.current)
+        if pending is not None:
+            ns = self._moved(step, STARTUP, pending[STARTUP])
+            pending[STARTUP] = 0
+            step.evaluation_startup_ns += ns if started_workers else 0
+            self._making.pop(self.current, None)
 
     def exhausted(self, step: OpenStep, started_workers: bool) -> bool:
         """The current iterator ended; True when it was an evaluation's, whose time then moves."""
         pending = self._pending.pop(self.current, None)
+        made_ns = self._making.pop(self.current, 0)
         self._fresh.discard(self.current)
         if pending is None or self.current in self._trained:
             self._trained.discard(self.current)
             return False
         for phase, pending_ns in enumerate(pending):
-            ns = min(pending_ns, step.ns[phase])
-            step.ns[phase] -= ns
-            step.ns[EVALUATION] += ns
+            ns = self._moved(step, phase, pending_ns)
             if phase == STARTUP and started_workers:
-                step.evaluation_startup_ns += ns
+                step.evaluation_startup_ns += min(made_ns, ns)
         return True
+
+    @staticmethod
+    def _moved(step: OpenStep, phase: int, ns: int) -> int:
+        """So much of a phase becomes evaluation, as far as it is in this step; returns how much."""
+        moved = min(ns, step.ns[phase])
+        step.ns[phase] -= moved
+        step.ns[EVALUATION] += moved
+        return moved

@@ -119,6 +119,8 @@ class Ledger:
             step.number, step.count = number, count
             step.start_ns, step.end_ns = closed.started_ns, end_ns
             step.wait_ns = closed.ns[DATA] + closed.ns[STARTUP]
+            if closed.ns[EVALUATION]:
+                _give_to_evaluation(step, closed)
             self._waiting.append(step)
         self.begin(*self._last)
 
@@ -225,6 +227,13 @@ class Ledger:
             del self._passed[number]
         while len(self._passed) > MOST_TIMES:
             del self._passed[next(iter(self._passed))]
+
+
+def _give_to_evaluation(step: _Step, closed: OpenStep) -> None:
+    """Waits of a step that has none for its training, as the timeline knows by its end, are those
+    of its evaluation."""
+    waits = [phase for phase in (DATA, STARTUP) if not closed.ns[phase]]
+    step.names = [EVALUATION if name in waits else name for name in step.names]
 
 
 _LAG_AT: Final = {DATA: 0, STARTUP: 0, FORWARD: 1, BACKWARD: 2, OPTIMIZER: 3}

@@ -49,6 +49,8 @@ class Timeline:
         self._backward_depth = 0
         self._optimizer_depth = 0
         self._evaluating = False
+        self._begun = 0
+        """The iterator whose beginning was marked last."""
         self._spoiled = False
         """Marks were lost inside the open step: it is not reported."""
         self._described: Description | None = None
@@ -202,10 +204,10 @@ class Timeline:
             if count := self._boundary.steps_before_iterator(self._step, t_ns):
                 self._end_step(count)  # `iter(loader)` is the first part of its first fetch
         self._iterators.started(iterator)
-        if gap == STARTUP and not self._step.backwards:
-            # It is marked once more, by the iterator itself, when its workers have been started.
-            self._iterators.current = iterator
-            self._iterators.add_time(gap, ns)
+        if gap == STARTUP and iterator == self._begun:
+            # It is marked once more, by itself, when its workers have been started.
+            self._iterators.made(iterator, ns)
+        self._begun = iterator
 
     def _fetch_enter(self, t_ns: int, iterator: int) -> None:
         self._fetch_depth += 1
@@ -219,8 +221,8 @@ class Timeline:
         gap = self._gap_before_fetch()
         ns = self._close(gap, t_ns, marks.FETCH_ENTER)
         if gap == STARTUP:
-            self._iterators.current = iterator
-        if gap != EVALUATION and not self._step.backwards:
+            self._iterators.made(iterator, ns)
+        elif gap != EVALUATION and not self._step.backwards:
             self._iterators.add_time(gap, ns)
         self._optimizer_depth = 0
         evaluates = self._boundary.trained and not grad and not self._iterators.trains(iterator)
@@ -228,6 +230,8 @@ class Timeline:
             self._end_step(count)
         self._iterators.current = iterator
         self._evaluating = evaluates
+        if evaluates:
+            self._iterators.evaluates(self._step, self.loaders.starts_workers(iterator))
         if self._step.fetches == 0:
             self._step.ready = self._ready
         self._ready = None
@@ -255,8 +259,6 @@ class Timeline:
         phase = EVALUATION if self._evaluating else STARTUP if first else DATA
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
         if self._evaluating:
-            if first and self.loaders.starts_workers(iterator):
-                self._step.evaluation_startup_ns += ns
             self.loaders.serves(iterator, evaluation=True)
             return
         self._iterators.add_time(phase, ns)

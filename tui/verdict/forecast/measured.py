@@ -16,7 +16,7 @@ from ..code_places import (
 from ..gpu_clock import StepKind, kinds_of, unmeasured
 from ..idle_ledger import idle_ledger
 from ..on_device import enough, keeps_up_ns, on_device
-from ..pauses import clinging_parts, saving_part, startup_parts
+from ..pauses import clinging_parts, saving_part
 from ..place_names import own_frame
 from ..stack_samples import FrameShare
 from ..thresholds import gpu as limits
@@ -81,10 +81,8 @@ def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
     """The newest steps that both clocks have, with what clings to a pause in each and its share of
     the loader's start-up."""
     known = {
-        row.number: (row, clinging, starting)
-        for row, clinging, starting in zip(
-            window.steps, clinging_parts(window), startup_parts(window), strict=True
-        )
+        row.number: (row, clinging)
+        for row, clinging in zip(window.steps, clinging_parts(window), strict=True)
     }
     pairs = []
     for device in window.gpu_steps[-REPLAYED_ROWS:]:
@@ -92,7 +90,7 @@ def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
         if found is None or found[0].count != device.count or device.lag_start_ns is None:
             continue
         if device.wall_ns > 0:
-            pairs.append((found[0], device, found[1], found[2]))
+            pairs.append((found[0], device, found[1], found[0].startup_ns))
     return pairs
 
 

@@ -1,7 +1,6 @@
 """Loaders, copies, and processes of the program's own that may make its batches."""
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from ..code_places import copies_to_gpu, main_places
@@ -9,7 +8,7 @@ from ..findings import Note
 from ..format import ms, percent, size
 from ..loader import feeding
 from ..on_device import on_device
-from ..pauses import startup_parts, warm_recent
+from ..pauses import warm_recent
 from ..rules.padding import forward_of_net, is_recurrent, lengths_of
 from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
@@ -134,7 +133,7 @@ def restarted_workers(window: StepWindow) -> Note | None:
     if loader is None or not loader.restarts:
         return None
     rows = warm_recent(window)
-    starts = [part for part in startup_parts(replace(window, steps=rows)) if part > 0]
+    starts = [row.startup_ns for row in rows if row.startup_ns]
     share = sum(starts) / max(1, sum(map(wall_of, rows)))
     if loader.iterations < 2 or share < limits.NOTE_SHARE:
         return None

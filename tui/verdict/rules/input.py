@@ -17,7 +17,6 @@ from ..format import cores, ms, percent
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..on_device import OnDevice, on_device
-from ..pauses import startup_parts
 from ..place_names import by_user_function, place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare, StackPhase
@@ -234,7 +233,7 @@ def input_bound(window: StepWindow) -> Finding | None:
     """
     rows = window.steps
     device = on_device(window)
-    starts = startup_parts(window)
+    starts = [row.startup_ns for row in window.steps]
     waits = [row.data_ns + start for row, start in zip(rows, starts, strict=True)]
     parts = exposed_parts(window)
     share = of_the_loader(window, share_of(parts, [wall_of(row) for row in rows]))

@@ -15,7 +15,6 @@ from ..pauses import (
     shared_starts,
     spacing_of,
     starts_of_workers,
-    startup_parts,
 )
 from ..place_names import file_of, function_of, own_frame, place_evidence
 from ..scoring import speedup_of
@@ -90,7 +89,7 @@ def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
     waits_ns = sum(row.data_ns for row in rows)
     if loader is None or loader.batches == 1 or starts < limits.RHYTHM_EVENTS:
         return None
-    fetches, of_starts_ns = sum(row.fetches for row in rows), sum(startup_parts(window))
+    fetches, of_starts_ns = sum(row.fetches for row in rows), sum(row.startup_ns for row in rows)
     if starts < ALWAYS * fetches or waits_ns > (1 - ALWAYS) * of_starts_ns:
         return None
     seen = share_seen(window, begins_iterator)

@@ -186,7 +186,9 @@ def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
         limit_s = max(limit_s, limits.STALL_COMPILE_S)
     elif now.phase == "loader start-up":
         limit_s = max(limit_s, limits.STALL_STARTUP_S)
-        longest_ns = max((row.startup_ns for row in recent), default=0)
+        # Whose workers start is not known yet.
+        starts = (max(row.startup_ns, row.evaluation_startup_ns) for row in recent)
+        longest_ns = max(starts, default=0)
     elif now.evaluating or now.phase == "evaluation":
         # How long one batch of it takes is not known, how long all of it took is.
         longest_ns = max((row.evaluation_ns for row in recent), default=0)

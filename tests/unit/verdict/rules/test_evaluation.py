@@ -41,8 +41,8 @@ def test_workers_that_an_evaluation_starts_are_the_evaluations() -> None:
         100,
         lambda n: {
             **WORK,
-            "evaluation_ms": 300 if n % 20 == 0 else 0,
-            "startup_ms": 400 if n % 20 == 0 else 0,
+            "evaluation_ms": 700 if n % 20 == 0 else 0,
+            "evaluation_startup_ns": 400_000_000 if n % 20 == 0 else 0,
         },
     )
     judged = verdict(window(rows, loaders=(loader(2, iterations=1),)))

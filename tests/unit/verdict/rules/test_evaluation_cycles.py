@@ -89,8 +89,8 @@ def test_workers_that_start_for_evaluations_alone_are_a_part_of_them(start_ms: i
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_workers_that_start_with_the_trainings_are_no_part_of_an_evaluation(workers: int) -> None:
-    """They are the loader's, which starts anew in the same step; a training without workers has
-    none to keep."""
+    """They are the loader's, which starts anew in the same step. A training without workers starts
+    none: those of the evaluation are its own, and the training's first batch is not."""
     rows = run(
         120,
         lambda n: {
@@ -103,8 +103,11 @@ def test_workers_that_start_with_the_trainings_are_no_part_of_an_evaluation(work
     seen = window(rows, loaders=(loader(workers, iterations=4, batches=40),))
     found = evaluation(seen)
     assert found is not None
-    assert found.evidence[0].value == pytest.approx(300 if workers else 1_400)
-    assert not any(one.text.startswith("of it") for one in found.evidence)
+    assert found.evidence[0].value == pytest.approx(300 if workers else 900)
+    of_it = [one.text for one in found.evidence if one.text.startswith("of it")]
+    assert [text.startswith("of it 600 ms start and end") for text in of_it] == [True] * (
+        workers == 0
+    )
     whole = cycle(evaluation_ms=900, shared_ns=round(600 * MS))
     once = replace(seen, steps=tuple(even(60, **WORK)), all_recent=(), cycles=(whole,))
     pauses = cycles(once)
@@ -209,3 +212,18 @@ def test_the_start_of_the_next_epoch_stays_when_an_evaluation_goes() -> None:
     found = evaluation(replace(seen, gpu_steps=seen.gpu_steps[-14:]))
     assert found is not None
     assert found.speedup == pytest.approx((50 * 4 + 550) / (50 * 4 + 150), rel=0.05)
+
+
+def test_the_first_batch_of_a_training_that_keeps_its_workers_is_no_part_of_an_evaluation() -> None:
+    rows = run(
+        120,
+        lambda n: {
+            **WORK,
+            "startup_ms": 500 if n % 40 == 1 else 0,
+            "evaluation_ms": 900 if n % 40 == 1 else 0,
+        },
+    )
+    kept = loader(2, iterations=4, batches=40, persistent_workers=True)
+    found = evaluation(window(rows, loaders=(kept,)))
+    assert found is not None
+    assert found.evidence[0].value == pytest.approx(900)

@@ -341,3 +341,16 @@ def test_a_rank_that_has_ended_is_named() -> None:
     found = stuck_among(None, ended=(1,))
     assert found.headline == "no progress for 41 s: rank 1 ended, and the others wait"
     assert "rank 0: backward" in found.evidence[0].text
+
+
+def test_workers_of_an_evaluation_that_always_start_slowly_are_no_stall() -> None:
+    """Whose workers start is not known before their first batch."""
+    rows = run(
+        100,
+        lambda n: {
+            "forward_ms": 10,
+            "evaluation_ms": 100_000 if n % 30 == 0 else 0,
+            "evaluation_startup_ns": 80 * S if n % 30 == 0 else 0,
+        },
+    )
+    assert stalled(window(rows, open_step=open_step("loader start-up", 65.0))) is None
