@@ -48,11 +48,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     evaluation_startup_ns: int = 0
     """Of `evaluation_ns`: workers that are started for it, and ended after it where gradients are
     off around its loader. Its first batch is no part of that: it has to be made anyway."""
-
-    @property
-    def shared_startup_ns(self) -> int:
-        """That where the training's workers start in the same step, behind an epoch."""
-        return self.evaluation_startup_ns if self.startup_ns else 0
+    shared_startup_ns: int = 0
+    """That of steps in which the training's workers start as well, behind an epoch."""
 
 
 STEP_BOUNDS_S: Final = (

@@ -1,15 +1,16 @@
 """What PyTorch's allocator asks of the device while training: segments, and retries."""
 
-from .code_places import empties_cache, main_places
+from .code_places import empties_cache, share_seen
 from .step_time import spent
 from .thresholds import gpu as limits
+from .thresholds.hysteresis import CONTRIBUTOR
 from .window import StepWindow
 
 
 def asked_of_device(window: StepWindow) -> float | None:
     """The most of the time, 0 to 1, that PyTorch's allocator can have spent asking the device for
     memory after the warm-up; None where it does not in most steps. With giving it back, unless
-    samples show the line that does.
+    the loop has a line that does.
 
     A request that had to empty the cache first may take any time: None of the rest is excluded.
     """
@@ -22,8 +23,7 @@ def asked_of_device(window: StepWindow) -> float | None:
     asked, whole = segments_asked(window), spent(window.steps).wall_ns
     if asked is None or not whole:
         return None
-    emptied = any(map(empties_cache, main_places(window)))
-    each_ns = limits.SEGMENT_ASKED_NS if emptied else limits.SEGMENT_NS
+    each_ns = limits.SEGMENT_ASKED_NS if empties_in_loop(window) else limits.SEGMENT_NS
     return min(1.0, asked * window.observed * each_ns / whole)
 
 
@@ -38,3 +38,15 @@ def segments_asked(window: StepWindow) -> float | None:
         return None
     asked = (now - before) / (warm[-1].step - warm[0].step)
     return asked if asked >= limits.SEGMENTS_A_STEP else None
+
+
+def empties_in_loop(window: StepWindow) -> bool:
+    """Samples show that the allocator's cache is emptied as the training goes: it takes a part of
+    the time, or as long as it must for the segments that are then asked for again. A call that is
+    met once gives back what one step asks for, not all of them."""
+    seen, whole = share_seen(window, empties_cache).low, spent(window.steps).wall_ns
+    if seen >= CONTRIBUTOR:
+        return True
+    asked = segments_asked(window)
+    freed_ns = None if asked is None else asked * window.observed * limits.SEGMENT_FREED_NS
+    return freed_ns is not None and seen * whole >= freed_ns

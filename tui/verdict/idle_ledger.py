@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from ..steps import GpuStep, Step
-from .allocations import asked_of_device
+from .allocations import asked_of_device, empties_in_loop
 from .busy_parts import BUSY, BusyPart, busy_parts
 from .code_places import (
     empties_cache,
@@ -103,12 +103,14 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     idle = idle_of(window) if known else _idle_by_marks(window, device)
     account = _Account(min(1.0, idle))
     account.take("input", exposed_wait(window) + loader_ends(window).mean)
-    if not window.sees_loading:
-        account.take("input", _fetched(window, account.left))
     _pauses(account, window)
+    if not window.sees_loading:
+        within = max(0.0, account.left - _between(window, device))
+        account.take("input", _fetched(window, within))
     moved = copies(window)
     account.take("copies", 0.0 if moved is None else moved.share)
-    account.take("allocator", share_seen(window, empties_cache).mean)
+    if empties_in_loop(window):
+        account.take("allocator", share_seen(window, empties_cache).mean)
     _host(account, window, device)
     account.take("allocator", asked_of_device(window) or 0.0)
     if known and (main_places(window) or keeps_up(device)):
@@ -134,9 +136,11 @@ def exposed_wait(window: StepWindow) -> float:
 
 def _fetched(window: StepWindow, idle: float) -> float:
     """Part of the time in which the GPU idles for a batch that the loop makes itself, by the
-    samples. Other Python of the step delays its launches as much: which of the two the GPU's queue
-    outlasts is a matter of their order, so that they share what is idle."""
-    fetched, python = share_seen(window, fetches).mean, python_within(window)
+    samples; `idle` within the phases. Other Python of the step delays its launches as much: which
+    of the two the GPU's queue outlasts is a matter of their order, so that they share what is idle.
+    """
+    making = share_seen(window, lambda place: fetches(place) and not frees_batch(place))
+    fetched, python = making.mean, python_within(window)
     return fetched * min(1.0, idle / (fetched + python)) if fetched else 0.0
 
 
@@ -178,13 +182,15 @@ def of_the_loader(window: StepWindow, waits: Share) -> Share:
 
 
 def exposed_parts(window: StepWindow) -> list[int]:
-    """That wait in each row of the window, ns. Without the GPU's clock what the host waits."""
+    """That wait in each row of the window, ns. Without the GPU's clock what the host waits. While
+    an evaluation's workers start the GPU has nothing to do."""
     device = on_device(window)
-    exposed = 1.0 if device is None else device.exposed_share
-    starts = epoch_parts(window) or starts_of_workers(window)
+    if device is None:
+        starts = epoch_parts(window) or starts_of_workers(window)
+        return [row.data_ns + start for row, start in zip(window.steps, starts, strict=True)]
     return [
-        round(exposed * (row.data_ns + start))
-        for row, start in zip(window.steps, starts, strict=True)
+        round(device.exposed_share * (row.data_ns + row.startup_ns)) + shared
+        for row, shared in zip(window.steps, shared_starts(window), strict=True)
     ]
 
 

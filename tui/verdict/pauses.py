@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
 from math import ceil
-from statistics import median
+from statistics import fmean, median
 
 from ..steps import Step
 from .code_places import evaluates, main_places, share_where
@@ -97,12 +97,12 @@ def evaluations(window: StepWindow) -> Pauses | None:
 
 
 def evaluation_start_ns(window: StepWindow) -> float:
-    """Of an evaluation the start and end of its own loader's workers, ns: the median of those that
-    are recent. 0 where there are none, or the training's start in the same step."""
+    """Of an evaluation the start and end of its own loader's workers, ns: the mean of those that
+    are recent, of which one with the training's start in the same step has none."""
     rows = [row for row in window.all_recent if row.evaluation_ns]
     shared = training_restarts(window)
-    starts = [row.evaluation_startup_ns for row in rows if not (shared and row.startup_ns)]
-    return median(starts) if starts else 0.0
+    starts = [row.evaluation_startup_ns - shared * row.shared_startup_ns for row in rows]
+    return fmean(starts) if starts else 0.0
 
 
 def shared_starts(window: StepWindow) -> list[int]:

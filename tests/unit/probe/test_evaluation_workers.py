@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from gpuwatch.probe.wire import marks
+from gpuwatch.tui.sources.marks.merging import merge_steps
 from gpuwatch.tui.steps import Step
 from tests.unit.probe.held_clock import MS, Model, Rows, SlowSGD, Watched, loader_of, watched
 from tests.unit.probe.test_device_marks import on_a_device, train
@@ -159,3 +160,103 @@ def test_on_the_devices_clock_they_are_no_wait_for_data(monkeypatch: pytest.Monk
     # The GPU has nothing left to do behind an evaluation, so that the next wait is exposed.
     evaluations = sum(step.evaluation_ns > 0 for step in done)
     assert sum(row.exposed_ns for row in rows) <= evaluations * 10 * MS
+
+
+def test_behind_an_epoch_they_are_no_wait_for_data_on_the_devices_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The training's own start lies in the same step: a GPU that never waits was said to wait for
+    23 % of the time."""
+    with on_a_device() as run:
+        clock = run.host.clock
+        starts_slowly(monkeypatch, clock, 300)
+        held: DataLoader[torch.Tensor] = DataLoader(Rows(clock, 0, 4), batch_size=2, num_workers=1)
+        for _epoch in range(6):
+            train(run, 8, wait_ms=10, forward=(2, 15), backward=(2, 20))
+            with torch.no_grad():
+                for _ in held:
+                    clock.work(2)
+        rows = run.reported()[2:]
+    assert any(row.startup_ns for row in rows)
+    # The training's own first batch, behind an evaluation, is all that it waits for.
+    assert sum(row.exposed_ns for row in rows) <= 6 * 10 * MS
+
+
+def test_another_loader_of_the_training_may_be_fetched_from_without_gradients(run: Watched) -> None:
+    """A teacher's batches: to start its workers for each epoch is the training's, and no evaluation
+    takes 20 % of the time."""
+    model, teachers = Model(run.clock), held_out(run, rows=8)
+    optimizer = SlowSGD(model, run.clock)
+    for _epoch in range(4):
+        other: Iterator[torch.Tensor] | None = None
+        for batch in loader_of(run, rows=8):
+            with torch.no_grad():
+                other = iter(teachers) if other is None else other
+                model(next(other))
+            model(batch).backward()
+            optimizer.step()
+    steps = run.steps()[4:]
+    assert any(step.startup_ns >= FORK_MS * MS for step in steps)
+    assert not any(step.evaluation_startup_ns for step in steps)
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_workers_that_persist_for_a_loader_made_anew_are_started_too(
+    run: Watched, no_grad_around_the_loader: bool
+) -> None:
+    """`val_loader()` in each epoch: its workers persist, and it does not. A start of theirs that
+    took as long as all before was called a stall."""
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for _epoch in range(3):
+        for batch in loader_of(run, rows=8):
+            model(batch).backward()
+            optimizer.step()
+        held: DataLoader[torch.Tensor] = DataLoader(
+            Rows(run.clock, 0, 4), batch_size=2, num_workers=1, persistent_workers=True
+        )
+        with torch.set_grad_enabled(not no_grad_around_the_loader):
+            for one in held:
+                with torch.no_grad():
+                    model(one)
+    starts = [step.evaluation_startup_ns for step in run.steps() if step.evaluation_ns]
+    assert starts == [FORK_MS * MS] * len(starts)
+    assert starts
+
+
+def test_one_start_of_workers_that_persist_is_one(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    held: DataLoader[torch.Tensor] = DataLoader(
+        Rows(run.clock, 0, 4), batch_size=2, num_workers=1, persistent_workers=True
+    )
+    for batch in loader_of(run, rows=16):
+        model(batch).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for one in held:
+                model(one)
+    starts = [step.evaluation_startup_ns for step in run.steps() if step.evaluation_ns]
+    assert sum(starts) in (0, FORK_MS * MS)
+    assert len(starts) > 4
+    assert not any(starts[1:])
+
+
+def test_merged_steps_share_the_starts_of_each_of_them(run: Watched) -> None:
+    """Of two evaluations one starts its workers beside the training's: merged, both seemed to."""
+    model, held = Model(run.clock), held_out(run)
+    optimizer = SlowSGD(model, run.clock)
+    for _epoch in range(3):
+        for at, batch in enumerate(loader_of(run, rows=8)):
+            model(batch).backward()
+            optimizer.step()
+            if at in (1, 3):
+                with torch.no_grad():
+                    for one in held:
+                        model(one)
+    steps = run.steps()[4:]
+    shared = sum(step.shared_startup_ns for step in steps)
+    assert 0 < shared < sum(step.evaluation_startup_ns for step in steps)
+    (row,) = merge_steps(steps, 1)
+    assert row.startup_ns
+    assert row.shared_startup_ns == shared

@@ -241,6 +241,33 @@ def test_batches_and_python_that_a_gpu_waits_for_alike_share_its_idle_time() -> 
     assert Engine().judge(seen).finding.kind == "host"
 
 
+def test_idle_time_of_a_checkpoint_or_between_the_phases_is_no_wait_for_a_drawn_batch() -> None:
+    """Of 60 ms a step 10 are a checkpoint's, 10 lie between the phases and 16 are idle within them:
+    the draw is half of the samples, and may claim those 16."""
+    parts = {"forward_ms": 20.0, "backward_ms": 20.0, "other_ms": 10.0}
+    rows = even(60, **parts, checkpoint_ms=10, fetches=0)
+    main = placed(
+        (0.5, "get_batch (train.py:20)", "x = torch.stack([...])", "data"),
+        (0.5, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    given: dict[str, Any] = {"activity": activity(40.0), "stacks": main, "loaders": ()}
+    shares = ledger_of(gpu_window(rows, parts, **given)).shares
+    assert shares["pauses"] == pytest.approx(1 / 6, abs=0.01)
+    assert shares["host"] >= 0.15
+    assert shares["input"] == pytest.approx(16 / 60)
+
+
+def test_a_batch_given_back_is_counted_once_where_no_fetch_is_marked() -> None:
+    rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
+    main = placed(
+        (0.2, "train (train.py:30)", "for images, labels in loader:", "data"),
+        (0.8, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    on_gpu = {"forward_ms": 40, "backward_ms": 20}
+    seen = gpu_window(rows, on_gpu, activity=activity(40.0), stacks=main, loaders=())
+    assert ledger_of(seen).shares["input"] == pytest.approx(0.2, abs=0.01)
+
+
 # -- what samples are enough for ---------------------------------------------------------------
 
 

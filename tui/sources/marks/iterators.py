@@ -22,6 +22,8 @@ class Iterators:
         """Time since the last backward of iterators not known to train, ns by phase."""
         self._making: dict[int, int] = {}
         """Of their start-up what came before the first fetch: workers are started then, ns."""
+        self._forked: set[int] = set()
+        """Those that have started workers, and wait for a backward."""
         self._fresh: set[int] = set()
         self._trained: set[int] = set()
         self._without_grad: set[int] = set()
@@ -80,12 +82,14 @@ class Iterators:
             return True
         return False
 
-    def made(self, iterator: int, ns: int) -> None:
-        """To make it took so long, as far as it is known now: its workers are started then."""
+    def made(self, iterator: int, ns: int, forked: bool = False) -> None:
+        """To make it took so long, as far as it is known now; `forked`: it started workers then."""
         if iterator in self._trained:
             return
         self.add_time(STARTUP, ns, iterator)
         self._making[iterator] = self._making.get(iterator, 0) + ns
+        if forked:
+            self._forked.add(iterator)
 
     def add_time(self, phase: int, ns: int, of: int | None = None) -> None:
         """Remember that `ns` of a phase belongs to an iterator; None: the current one."""
@@ -93,8 +97,7 @@ class Iterators:
         if of in self._trained:
             return
         if len(self._pending) >= REMEMBERED:
-            self._pending.clear()
-            self._making.clear()
+            self._forget_pending()
         pending = self._pending.get(of)
         if pending is None:
             pending = self._pending[of] = [0] * len(PHASE_NAMES)
@@ -107,32 +110,39 @@ class Iterators:
                 self._trained.clear()
             self._trained.add(self.current)
         if self._pending:
-            self._pending.clear()
-            self._making.clear()
+            self._forget_pending()
 
-    def evaluates(self, step: OpenStep, started_workers: bool) -> None:
+    def evaluates(self, step: OpenStep) -> None:
         """The current iterator is an evaluation's, whether it is ever exhausted or not: to make it,
         and to start its workers, is the evaluation's."""
         pending = self._pending.get(self.current)
         if pending is not None:
             ns = self._moved(step, STARTUP, pending[STARTUP])
             pending[STARTUP] = 0
-            step.evaluation_startup_ns += ns if started_workers else 0
+            step.evaluation_startup_ns += ns if self.current in self._forked else 0
             self._making.pop(self.current, None)
+            self._forked.discard(self.current)
 
-    def exhausted(self, step: OpenStep, started_workers: bool) -> bool:
+    def exhausted(self, step: OpenStep) -> bool:
         """The current iterator ended; True when it was an evaluation's, whose time then moves."""
         pending = self._pending.pop(self.current, None)
         made_ns = self._making.pop(self.current, 0)
+        forked = self.current in self._forked
+        self._forked.discard(self.current)
         self._fresh.discard(self.current)
         if pending is None or self.current in self._trained:
             self._trained.discard(self.current)
             return False
         for phase, pending_ns in enumerate(pending):
             ns = self._moved(step, phase, pending_ns)
-            if phase == STARTUP and started_workers:
+            if phase == STARTUP and forked:
                 step.evaluation_startup_ns += min(made_ns, ns)
         return True
+
+    def _forget_pending(self) -> None:
+        self._pending.clear()
+        self._making.clear()
+        self._forked.clear()
 
     @staticmethod
     def _moved(step: OpenStep, phase: int, ns: int) -> int:

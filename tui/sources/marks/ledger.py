@@ -46,6 +46,10 @@ class _Step:
     """None: not known until the phase ends."""
     closed: int = 0
     """Pieces before this one belong to phases that have ended."""
+    closed_from: int = 0
+    """The first piece of the last of these phases."""
+    of: dict[int, list[int]] = field(default_factory=dict)
+    """Pieces by the iterator that they are the time of, as long as nobody knows whom it serves."""
     number: int = 0
     count: int = 0
     wait_ns: int = 0
@@ -110,7 +114,25 @@ class Ledger:
         for at in range(step.closed, len(step.names)):
             if step.names[at] is None:
                 step.names[at] = phase
-        step.closed = len(step.names)
+        step.closed_from, step.closed = step.closed, len(step.names)
+
+    def belongs(self, iterator: int) -> None:
+        """The phase that ended last is an iterator's, which may turn out to be an evaluation's."""
+        if self.sampling:
+            step = self._open
+            step.of.setdefault(iterator, []).extend(range(step.closed_from, step.closed))
+
+    def trains(self) -> None:
+        """A backward: what came before it is the training's."""
+        if self.sampling:
+            self._open.of.clear()
+
+    def evaluates(self, iterator: int) -> None:
+        """It is an evaluation's, with what belongs to it so far."""
+        names = self._open.names
+        for at in self._open.of.pop(iterator, ()):
+            if names[at] in _MOVED:
+                names[at] = EVALUATION
 
     def end(self, closed: OpenStep | None, number: int, count: int, end_ns: int) -> None:
         """The open step ended with its last piece, the next begins. None: it is left out."""
@@ -119,8 +141,6 @@ class Ledger:
             step.number, step.count = number, count
             step.start_ns, step.end_ns = closed.started_ns, end_ns
             step.wait_ns = closed.ns[DATA] + closed.ns[STARTUP]
-            if closed.ns[EVALUATION]:
-                _give_to_evaluation(step, closed)
             self._waiting.append(step)
         self.begin(*self._last)
 
@@ -229,13 +249,8 @@ class Ledger:
             del self._passed[next(iter(self._passed))]
 
 
-def _give_to_evaluation(step: _Step, closed: OpenStep) -> None:
-    """Waits of a step that has none for its training, as the timeline knows by its end, are those
-    of its evaluation."""
-    waits = [phase for phase in (DATA, STARTUP) if not closed.ns[phase]]
-    step.names = [EVALUATION if name in waits else name for name in step.names]
-
-
+_MOVED: Final = (DATA, STARTUP, OTHER)
+"""Phases in which an iterator's time may lie."""
 _LAG_AT: Final = {DATA: 0, STARTUP: 0, FORWARD: 1, BACKWARD: 2, OPTIMIZER: 3}
 
 

@@ -27,6 +27,8 @@ class DescribedLoaders:
         self._key_of: dict[int, int] = {}
         self._padding: list[Padding] = []
         self._sizes: dict[int, deque[int]] = {}
+        self._training: set[int] = set()
+        """Keys of those whose batches a backward has followed."""
 
     def iterated(self, iterator: int, described: Loader) -> None:
         """An iterator of a loader is fetched from for the first time."""
@@ -36,6 +38,7 @@ class DescribedLoaders:
             oldest = next(iter(self._loaders))
             self._loaders.pop(oldest)
             self._sizes.pop(oldest, None)
+            self._training.discard(oldest)
         if before is not None:
             same = (before.dataset, before.batch_size) == (described.dataset, described.batch_size)
             described = replace(
@@ -69,8 +72,17 @@ class DescribedLoaders:
         """An iterator turned out to feed an evaluation, or training."""
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
-        if loader is not None and loader.evaluation != evaluation:
+        if loader is None:
+            return
+        if not evaluation:
+            self._training.add(key)
+        if loader.evaluation != evaluation:
             self._loaders[key] = replace(loader, evaluation=evaluation)
+
+    def feeds_training(self, iterator: int) -> bool:
+        """A backward has followed a batch of its loader, also of another iterator of it: fetched
+        from with gradients off, as a teacher's may be, it is not an evaluation's for that."""
+        return self._key_of.get(iterator, 0) in self._training
 
     def seen(self, iterator: int, t_ns: int, batch: BatchSeen) -> None:
         """A batch of an iterator was looked at. Its size is kept when it changes by a quarter."""

@@ -65,6 +65,7 @@ def _sum(steps: Sequence[Step]) -> Step:
         data_max_ns=max(step.data_max_ns for step in steps),
         inference=steps[-1].inference,
         evaluation_startup_ns=sum(step.evaluation_startup_ns for step in steps),
+        shared_startup_ns=sum(step.shared_startup_ns for step in steps),
     )
 
 

@@ -83,6 +83,7 @@ class OpenStep:
             self.data_max_ns,
             inference,
             self.evaluation_startup_ns,
+            self.evaluation_startup_ns if startup else 0,
         )
 
     def so_far(self, kind: int, since_ns: int, user_phase: str | None, evaluating: bool) -> Open:

@@ -206,7 +206,8 @@ class Timeline:
         self._iterators.started(iterator)
         if gap == STARTUP and iterator == self._begun:
             # It is marked once more, by itself, when its workers have been started.
-            self._iterators.made(iterator, ns)
+            self._iterators.made(iterator, ns, forked=True)
+            self.ledger.belongs(iterator)
         self._begun = iterator
 
     def _fetch_enter(self, t_ns: int, iterator: int) -> None:
@@ -222,16 +223,19 @@ class Timeline:
         ns = self._close(gap, t_ns, marks.FETCH_ENTER)
         if gap == STARTUP:
             self._iterators.made(iterator, ns)
+            self.ledger.belongs(iterator)
         elif gap != EVALUATION and not self._step.backwards:
             self._iterators.add_time(gap, ns)
+            self.ledger.belongs(self._iterators.current)
         self._optimizer_depth = 0
         evaluates = self._boundary.trained and not grad and not self._iterators.trains(iterator)
         if count := self._boundary.steps_before_fetch(self._step, t_ns, grad, evaluates):
             self._end_step(count)
         self._iterators.current = iterator
         self._evaluating = evaluates
-        if evaluates:
-            self._iterators.evaluates(self._step, self.loaders.starts_workers(iterator))
+        if evaluates and not self.loaders.feeds_training(iterator):
+            self._iterators.evaluates(self._step)
+            self.ledger.evaluates(iterator)
         if self._step.fetches == 0:
             self._step.ready = self._ready
         self._ready = None
@@ -262,6 +266,7 @@ class Timeline:
             self.loaders.serves(iterator, evaluation=True)
             return
         self._iterators.add_time(phase, ns)
+        self.ledger.belongs(iterator)
         self._step.fetched(ns if phase == DATA else 0, self._samples_of(iterator))
 
     def _samples_of(self, iterator: int) -> int | None:
@@ -277,8 +282,9 @@ class Timeline:
         ns = self._close(EVALUATION if self._evaluating else OTHER, t_ns, marks.FETCH_END)
         if self._evaluating and starts:
             step.evaluation_startup_ns += ns  # its workers are ended in it
-        if self._boundary.trained and self._iterators.exhausted(step, starts):
+        if self._boundary.trained and self._iterators.exhausted(step):
             self.loaders.serves(iterator, evaluation=True)
+            self.ledger.evaluates(iterator)
         self._evaluating = False
 
     def _fetch_failed(self, t_ns: int, _: None) -> None:
@@ -306,6 +312,7 @@ class Timeline:
         self._close(BACKWARD, t_ns, marks.BACKWARD_LEAVE)
         self._step.backwards += 1
         self._iterators.backward()
+        self.ledger.trains()
         if self._step.fetches:  # else the last that was fetched from may be an evaluation's
             self.loaders.serves(self._iterators.current, evaluation=False)
 

@@ -1,6 +1,6 @@
 """The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
 
-from ..allocations import asked_of_device
+from ..allocations import asked_of_device, empties_in_loop
 from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
@@ -25,13 +25,16 @@ def allocator(window: StepWindow) -> Finding | None:
     known, ledger = window.activity, idle_ledger(window)
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
-    share = at_most(share_seen(window, empties_cache), idle_of(window))
+    emptying = empties_in_loop(window)
+    share = Share(0.0, 0.0, 0.0)
+    if emptying:
+        share = at_most(share_seen(window, empties_cache), idle_of(window))
     asking = max(0.0, ledger.shares["allocator"] - share.mean)
     if asking:
         share = Share(share.mean + asking, max(share.low, without_rows(asking).low), 1.0)
     if share.mean < CONTRIBUTOR or share.low < CONTRIBUTOR:
         return None
-    emptied = [place for place in main_places(window) if empties_cache(place)]
+    emptied = [place for place in main_places(window) if emptying and empties_cache(place)]
     headline = f"emptying the allocator's cache takes {percent(share.mean)} of each step"
     advice: tuple[str, ...] = (
         "pad batches to a few sizes: the allocator then reuses what it has",

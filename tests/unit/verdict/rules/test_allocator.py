@@ -63,3 +63,19 @@ def test_memory_that_is_asked_for_in_pieces_leaves_the_rest_to_launching() -> No
     assert ledger is not None
     assert ledger.shares["allocator"] == pytest.approx(0.09 + 95 * 0.2 / 63.7, abs=0.01)
     assert Engine().judge(seen).finding.kind == "launch"
+
+
+@pytest.mark.parametrize("hits", [0, 1])
+def test_a_cache_that_is_emptied_once_is_not_why_memory_is_asked_for(hits: int) -> None:
+    """After an evaluation, say: one sample in 200 left 0.2 of 0.5 ms for each segment."""
+    steps = even(60, forward_ms=37, backward_ms=26, optimizer_ms=0.7)
+    on_gpu = {"forward_ms": 37, "backward_ms": 26, "optimizer_ms": 0.7, "lag_ms": 0.02}
+    memory = tuple(asked(step, 60 * step) for step in (10, 50))
+    stacks = on_line(hits / 200, "torch.cuda.empty_cache()")
+    seen = gpu_window(steps, on_gpu, stacks=stacks, activity=activity(17), gpu_memory=memory)
+    ledger = idle_ledger(seen)
+    assert ledger is not None
+    assert ledger.shares["allocator"] == pytest.approx(60 * 0.5 / 63.7, abs=0.01)
+    found = allocator(seen)
+    assert found is not None
+    assert found.headline.startswith("the allocator asks the device")

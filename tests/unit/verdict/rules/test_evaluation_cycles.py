@@ -98,6 +98,7 @@ def test_workers_that_start_with_the_trainings_are_no_part_of_an_evaluation(work
             "startup_ms": 500 if n % 40 == 1 else 0,
             "evaluation_ms": 900 if n % 40 == 1 else 0,
             "evaluation_startup_ns": round(600 * MS) if n % 40 == 1 else 0,
+            "shared_startup_ns": round(600 * MS) if n % 40 == 1 else 0,
         },
     )
     seen = window(rows, loaders=(loader(workers, iterations=4, batches=40),))
@@ -113,6 +114,25 @@ def test_workers_that_start_with_the_trainings_are_no_part_of_an_evaluation(work
     pauses = cycles(once)
     assert pauses is not None
     assert pauses.pauses.each_ns == pytest.approx((300 if workers else 900) * MS)
+
+
+def test_an_evaluations_start_is_the_mean_of_those_that_share_it_and_those_that_do_not() -> None:
+    """Every 20 steps, each second one behind an epoch of 40: "of it 600 ms" of 300 was said."""
+    rows = run(
+        120,
+        lambda n: {
+            **WORK,
+            "startup_ms": 500 if n % 40 == 1 else 0,
+            "evaluation_ms": 700 if n % 20 == 1 else 0,
+            "evaluation_startup_ns": round(600 * MS) if n % 20 == 1 else 0,
+            "shared_startup_ns": round(600 * MS) if n % 40 == 1 else 0,
+        },
+    )
+    found = evaluation(window(rows, loaders=(loader(2, iterations=4, batches=20),)))
+    assert found is not None
+    assert found.evidence[0].value == pytest.approx((700 + 100) / 2, rel=0.2)
+    (of_it,) = [one.value for one in found.evidence if one.text.startswith("of it")]
+    assert of_it == pytest.approx(300)
 
 
 def under_way(evaluated_ms: float, **given: Any) -> StepWindow:

@@ -125,6 +125,7 @@ def test_workers_that_start_for_the_evaluation_after_an_epoch_are_its_start_too(
             "startup_ms": 700 if n % 40 == 1 else 0,
             "evaluation_ms": 1_200 if n % 40 == 1 else 0,
             "evaluation_startup_ns": 1_100_000_000 if n % 40 == 1 else 0,
+            "shared_startup_ns": 1_100_000_000 if n % 40 == 1 else 0,
             "forward_ms": 12,
         },
     )
