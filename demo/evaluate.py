@@ -21,6 +21,7 @@ import pynvml
 
 from evaluation.catalogue import Scenario, scenarios
 from evaluation.judging import judge
+from evaluation.launching import end_all_when_ended
 from evaluation.reliability import claims_in, reliability_table
 from evaluation.result import MEASURED, RESULT, measured_in, results_in
 from evaluation.running import Run, RunPlan, run_all
@@ -151,4 +152,5 @@ def gpu_here() -> str | None:
 
 
 if __name__ == "__main__":
+    end_all_when_ended()
     sys.exit(main())

@@ -21,6 +21,7 @@ from pathlib import Path
 from evaluation.examined import Examined
 from evaluation.examined_table import row_of, tables
 from evaluation.kept_runs import RESULTS, all_again, keep, keep_all, kept_in
+from evaluation.launching import end_all_when_ended
 from evaluation.ordinary import ScriptPlan, run_scripts, scripts
 from evaluation.seeds import Plan, run_seeds, slots_of
 from generated.spec import half_of
@@ -117,4 +118,5 @@ def _seeds(text: str) -> list[int]:
 
 
 if __name__ == "__main__":
+    end_all_when_ended()
     sys.exit(main())

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Generic, Protocol, TypeVar
 
+import psutil
+
 from evaluation.catalogue import ROOT, Scenario
 from gpuwatch.tui.cli.target import has_probe
 
@@ -121,6 +123,18 @@ class Job:
         if self.tiny:
             command.append("--tiny")
         return command
+
+
+def end_all_when_ended() -> None:
+    """Ended by a signal, as by `timeout`, this process ends what it has started, which would else
+    go on beside the next run on the same GPU: each script has a session of its own."""
+
+    def ended(number: int, _: object) -> None:
+        for child in psutil.Process().children(recursive=True):
+            child.kill()
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, ended)
 
 
 Work = TypeVar("Work", bound=Runnable)

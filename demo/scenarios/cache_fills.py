@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from nets import ResNet
 from samples import ReadyBatches, pictures
-from scenario import DEVICE, Options, Report, Run, play
+from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch.utils.data import DataLoader
 
 BATCHES = 400
@@ -25,16 +25,20 @@ def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
     batch, side, width = options.sizes(tiny=(2, 16, 4), cpu=(16, 64, 8), gpu=(256, 64, 96))
     ready = [((images * 255).byte(), classes) for images, classes in pictures(batch, side)]
-    loader = DataLoader(ReadyBatches(ready, length=BATCHES), batch_size=None)
+    loader = DataLoader(ReadyBatches(ready, length=BATCHES), batch_size=None, pin_memory=ON_GPU)
     net = ResNet(width).to(DEVICE)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     for _epoch in itertools.count():
         for number, (pixels, classes) in enumerate(loader):
             if number not in kept:
-                kept[number] = pixels.to(DEVICE).float().div(255), classes.to(DEVICE)
+                pixels = pixels.to(DEVICE, non_blocking=True)
+                wanted = classes.to(DEVICE, non_blocking=True)
+                kept[number] = pixels.float().div(255), wanted
             images, wanted = kept[number]
-            loss = torch.nn.functional.cross_entropy(net(images), wanted)
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
+                scores = net(images)
+            loss = torch.nn.functional.cross_entropy(scores.float(), wanted)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 from samples import ReadyBatches, pictures
-from scenario import DEVICE, Options, Report, Run, play
+from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -49,12 +49,16 @@ def train(options: Options, run: Run) -> None:
     softplus = nn.functional.softplus
     for _epoch in itertools.count():
         for real, _classes in loader:
-            fake = make(torch.randn(batch, NOISE, 1, 1, device=DEVICE))
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
+                fake = make(torch.randn(batch, NOISE, 1, 1, device=DEVICE))
+                worth = softplus(-judge(real)) + softplus(judge(fake.detach()))
             judger.zero_grad()
-            (softplus(-judge(real)) + softplus(judge(fake.detach()))).mean().backward()
+            worth.mean().backward()
             judger.step()
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
+                worth = softplus(-judge(fake))
             maker.zero_grad()
-            softplus(-judge(fake)).mean().backward()
+            worth.mean().backward()
             maker.step()
             if run.finished(batch):
                 return

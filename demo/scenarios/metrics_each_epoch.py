@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from nets import ResNet
 from samples import ReadyBatches, pictures
-from scenario import DEVICE, Options, Report, Run, play
+from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch.utils.data import DataLoader
 
 EPOCH = 400
@@ -31,12 +31,13 @@ def train(options: Options, run: Run) -> None:
     for _epoch in itertools.count():
         seen: list[torch.Tensor] = []
         for images, classes in loader:
-            scores = net(images)
-            loss = torch.nn.functional.cross_entropy(scores, classes)
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
+                scores = net(images)
+            loss = torch.nn.functional.cross_entropy(scores.float(), classes)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            seen.append(scores.detach())
+            seen.append(scores.detach().float())
             if run.finished(batch):
                 return
         print(f"mean score {torch.stack([scores.mean() for scores in seen]).mean().item():.3f}")

@@ -17,13 +17,15 @@ from samples import ReadyBatches, vectors
 from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch.utils.data import DataLoader
 
+TYPE = torch.bfloat16 if ON_GPU else torch.float32
+
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, width, layers = (4, 8, 3) if options.tiny else (8_192, 1_024, 250)
-    batches = vectors(batch, width, device=DEVICE)
+    batch, width, layers = (4, 8, 3) if options.tiny else (32_768, 1_024, 250)
+    batches = [(rows.to(TYPE), classes) for rows, classes in vectors(batch, width, device=DEVICE)]
     loader = DataLoader(ReadyBatches(batches), batch_size=None)
-    net = multilayer(width, width, layers).to(DEVICE)
+    net = multilayer(width, width, layers).to(DEVICE, TYPE)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=True)
     if ON_GPU and not options.cause:
         # Puts a forward into the net that replays the graphs.

@@ -278,13 +278,17 @@ class GpuStore:
         return samples[::-1]
 
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
-        """Means over a time, weighted by the readings' lengths; None without any."""
-        rows: list[Activity] = []
+        """Means over a time, weighted by the readings' lengths; None without any. Of readings that
+        reach beyond it those that lie in it for the most part, and others only where there is none:
+        a checkpoint that follows it is no idle time of it."""
+        near: list[tuple[int, Activity]] = []
         for seen in self._readings.after(start_ns):
             if seen.t_ns <= end_ns + BEFORE_FIRST_NS:
-                rows += seen.gpus
-        if not rows:
+                near += [(seen.t_ns, gpu) for gpu in seen.gpus]
+        if not near:
             return None
+        within = [gpu for t_ns, gpu in near if start_ns <= t_ns - gpu.interval_ns // 2 <= end_ns]
+        rows = within or [gpu for _, gpu in near]
         devices = max(1, len({row.index for row in rows}))
         uses = [gpu for seen in self._uses if start_ns < seen.t_ns <= end_ns for gpu in seen.gpus]
         latest = self._uses[-1].gpus if self._uses else ()

@@ -44,9 +44,9 @@ def empties_in_loop(window: StepWindow) -> bool:
     """Samples show that the allocator's cache is emptied as the training goes: it takes a part of
     the time, or as long as it must for the segments that are then asked for again. A call that is
     met once gives back what one step asks for, not all of them."""
-    seen, whole = share_seen(window, empties_cache).low, spent(window.steps).wall_ns
-    if seen >= CONTRIBUTOR:
+    seen, whole = share_seen(window, empties_cache), spent(window.steps).wall_ns
+    if seen.low >= CONTRIBUTOR:
         return True
     asked = segments_asked(window)
     freed_ns = None if asked is None else asked * window.observed * limits.SEGMENT_FREED_NS
-    return freed_ns is not None and seen * whole >= freed_ns
+    return freed_ns is not None and seen.mean * whole >= freed_ns

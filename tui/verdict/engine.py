@@ -10,6 +10,7 @@ from .forecast.gain import either_of, with_the_other_way
 from .frameworks import in_terms_of
 from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
+from .long_run import in_the_long_run
 from .memory.trends import MemoryTrend
 from .memory_watch import MemoryWatch
 from .notes import WITHOUT_NOTES, NoteReporter
@@ -132,7 +133,7 @@ class Engine:
     def _weigh(
         self, window: WindowT, book: Rulebook[WindowT], growth: tuple[Finding, ...]
     ) -> Verdict:
-        found = {kind: rule(window) for kind, rule in book.causes.items()}
+        found = in_the_long_run({kind: rule(window) for kind, rule in book.causes.items()}, window)
         seen = [finding for finding in found.values() if finding is not None]
         fresh = self._is_fresh(window)
         top = self._selection.update(found, window.spans, fresh)

@@ -8,6 +8,7 @@ them explains is "unexplained", and no cause may claim it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Final, Literal, get_args
 
 from ..steps import GpuStep, Step
@@ -31,6 +32,7 @@ from .findings import EvidenceSource
 from .gpu_clock import copies, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
 from .pauses import epoch_parts, shared_starts, starts_of_workers
+from .reading_functions import reads_results
 from .stack_samples import FrameShare
 from .statistics import Share
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
@@ -188,10 +190,26 @@ def exposed_parts(window: StepWindow) -> list[int]:
     if device is None:
         starts = epoch_parts(window) or starts_of_workers(window)
         return [row.data_ns + start for row, start in zip(window.steps, starts, strict=True)]
-    return [
-        round(device.exposed_share * (row.data_ns + row.startup_ns)) + shared
-        for row, shared in zip(window.steps, shared_starts(window), strict=True)
-    ]
+    longest_ns, behind_ns = _longest_measured(device)
+    parts: list[int] = []
+    for row, shared_ns in zip(window.steps, shared_starts(window), strict=True):
+        wait_ns = row.data_ns + row.startup_ns
+        exposed_ns = round(device.exposed_share * wait_ns)
+        if wait_ns > row.count * longest_ns:
+            exposed_ns = max(exposed_ns, wait_ns - row.count * behind_ns)
+        parts.append(exposed_ns + shared_ns)
+    return parts
+
+
+def _longest_measured(device: OnDevice) -> tuple[float, int]:
+    """The longest wait of a measured step, ns, and how far the GPU was ever behind the host: of one
+    that is longer the rest is exposed. One step in so many is measured, and of slow batches now and
+    then it may be none. An endless one where the clocks are not aligned."""
+    lags = [(row.lag_start_ns, row.lag_optimizer_ns, row.lag_backward_ns) for row in device.rows]
+    behind_ns = max((lag for row in lags for lag in row if lag is not None), default=None)
+    if device.abstains or behind_ns is None:
+        return inf, 0
+    return max(row.host_wait_ns / row.count for row in device.rows), behind_ns
 
 
 def _pauses(account: _Account, window: StepWindow) -> None:
@@ -224,7 +242,7 @@ def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
     time it has nothing to do. A host that had not waited would have launched meanwhile, so idle
     time within the phases is the wait's too, as far as the wait was long.
     """
-    waits = share_seen(window, waits_for_gpu).mean
+    waits = share_seen(window, reads_results(window)).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
     between = min(account.left, _between(window, device))
     ended = loader_ends(window).mean

@@ -104,8 +104,20 @@ def test_means_over_the_time_of_the_window() -> None:
     reported = store.between(1_950 * MS, 3_900 * MS)
     assert reported is not None
     assert (reported.sm, reported.tensor, reported.source) == (80.0, None, "gpm")
-    assert reported.seconds == pytest.approx(2.0, abs=0.1)
+    assert reported.seconds == pytest.approx(1.95, abs=0.06)
     assert store.between(10_000 * MS, 11_000 * MS) is None
+
+
+def test_what_follows_a_short_window_is_no_part_of_it() -> None:
+    """29 steps of 4 ms, and a checkpoint behind them: 22 % of the time busy, not 41 %."""
+    store = GpuStore()
+    for at in range(10):
+        store.seen(reading(100 * at, 40.0 if at < 6 else 0.0))
+    reported = store.between(400 * MS, 510 * MS)
+    assert reported is not None
+    assert reported.sm == 40.0
+    soon = store.between(905 * MS, 910 * MS)
+    assert soon is None or soon.sm == 0.0
 
 
 def test_a_power_cap_is_no_throttling() -> None:

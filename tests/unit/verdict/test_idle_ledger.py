@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.busy_parts import BUSY
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.forecast.measured import replay_of
-from gpuwatch.tui.verdict.idle_ledger import IDLE, IdleLedger, Part, idle_ledger
+from gpuwatch.tui.verdict.idle_ledger import IDLE, IdleLedger, Part, exposed_wait, idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.input import input_bound
@@ -266,6 +267,24 @@ def test_a_batch_given_back_is_counted_once_where_no_fetch_is_marked() -> None:
     on_gpu = {"forward_ms": 40, "backward_ms": 20}
     seen = gpu_window(rows, on_gpu, activity=activity(40.0), stacks=main, loaders=())
     assert ledger_of(seen).shares["input"] == pytest.approx(0.2, abs=0.01)
+
+
+def test_of_a_wait_longer_than_all_that_were_measured_the_gpu_hides_what_it_is_behind() -> None:
+    """Every tenth batch takes 28 ms, and none of them was measured: "hidden", and launches led.
+    Without such batches the run was 1.95x as fast."""
+    rows = run(100, lambda n: {"data_ms": 28 if n % 10 == 0 else 0.3, "forward_ms": 3})
+    measured = tuple(gpu_step(row, forward_ms=3.3, wait_ms=0.3, lag_ms=0.8) for row in rows[4::10])
+    seen = window(
+        rows, gpu_present=True, gpu_steps=measured, activity=activity(40.0), stacks=FORWARD
+    )
+    assert exposed_wait(seen) == pytest.approx(10 * 27.2 / (100 * 3.3 + 10 * 27.7), abs=0.02)
+    assert ledger_of(seen).shares["input"] == pytest.approx(exposed_wait(seen))
+    blind = replace(
+        seen, gpu_steps=tuple(structs.replace(row, lag_optimizer_ns=None, lag_backward_ns=None,
+                                              lag_forward_ns=None, lag_start_ns=None,
+                                              uncertain_ns=None) for row in measured)
+    )  # fmt: skip
+    assert exposed_wait(blind) == 0.0
 
 
 # -- what samples are enough for ---------------------------------------------------------------

@@ -13,12 +13,12 @@ from ..code_places import (
     share_beside_net,
     share_where,
     steps_one_by_one,
-    waits_for_gpu,
 )
 from ..findings import Kind
 from ..gpu_clock import copies
 from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
 from ..on_device import idle_of, on_device
+from ..reading_functions import reads_results
 from ..stack_samples import FrameShare
 from ..thresholds import hysteresis as limits
 from ..thresholds.gpu import (
@@ -110,8 +110,10 @@ def _sync(window: StepWindow, record: StepReplay) -> Removal:
     moved = copies(window)
     copying = moved is not None and moved.share >= limits.CONTRIBUTOR
 
+    reads = reads_results(window)
+
     def waits(place: FrameShare) -> bool:
-        return waits_for_gpu(place) and not (copying and copies_to_gpu(place))
+        return reads(place) and not (copying and copies_to_gpu(place))
 
     return _without_waits(share_where(main_places(window), waits), record)
 

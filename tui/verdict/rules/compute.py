@@ -13,6 +13,7 @@ from ..code_places import (
     convolves,
     main_places,
     multiplies,
+    recurs,
     share_held,
     share_where,
 )
@@ -38,6 +39,8 @@ from .gpu_work import (
     TF32_LINE,
     Work,
     bandwidth,
+    half_type,
+    half_type_gives,
     precision,
     products_seen,
     saturated,
@@ -117,7 +120,10 @@ def _work(window: StepWindow) -> Work | None:
     host = 0.0 if known is None else min(known.with_kernels(0.0), host_alone(window))
     products, parts = products_seen(window), called_in_parts(window)
     found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
-    if found is None or parts is None or not parts.holds_most:
+    if found is None:
+        return None
+    found = replace(found, recurs=any(map(recurs, main_places(window))))
+    if parts is None or not parts.holds_most:
         return found
     return replace(found, one_call=parts.instead)
 
@@ -140,6 +146,7 @@ def in_fp32(window: StepWindow) -> Finding | None:
     """`precision`, and `tf32`, as a cause among others: a checkpoint now and then is none of its
     time."""
     judged = _as_cause(window, tf32) or _as_cause(window, precision)
+    judged = judged or _as_cause(window, half_type)
     return judged or half_precision(window) or single_precision(window)
 
 
@@ -162,7 +169,8 @@ def half_precision(window: StepWindow) -> Finding | None:
     if tensor < limits.TENSOR_ABSENT:
         return None
     halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
-    gain = _gain_beside_waits(window, 1.0 - halved)
+    left = (1.0 - halved) / half_type_gives(tensor)
+    gain = _gain_beside_waits(window, left) if left < 1.0 else None
     if gain is None:
         return None
     products = percent(min(1.0, tensor / limits.TENSOR_FULL) * seen.busy / 100)

@@ -17,6 +17,7 @@ from .gpu_work import (
     bandwidth,
     estimate,
     fp32_arithmetic,
+    half_type,
     precision,
     saturated,
     tf32,
@@ -145,5 +146,6 @@ KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     part_by_part,
     underfilled,
     misaligned,
+    half_type,
 )
 """The first that applies."""

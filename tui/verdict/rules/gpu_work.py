@@ -13,6 +13,7 @@ from ..format import percent, times
 from ..gpu_activity import GpuActivity
 from ..scoring import severity_of, speedup_of, state
 from ..thresholds import gpu as limits
+from ..thresholds.hysteresis import ENTER_SHARE
 from ..window import RunFacts
 
 
@@ -30,13 +31,15 @@ class Work:
     products: bool = False
     """Something shows matrix products: fp32 units are as busy with pointwise arithmetic."""
     in_tf32: bool = False
-    """By its settings they run in tf32."""
+    """They run in tf32: by its settings, or as tensor cores work on what is in no half type."""
     host: float = 0.0
     """Part of a step that would be left if the net's kernels took no time: the host's, which they
     hide now."""
     replans: bool = False
     """Attention behind padding masks, of batches that differ in length: in a half type cuDNN plans
     its kernels anew for each length."""
+    recurs: bool = False
+    """A recurrent net is at work: cuDNN walks through time as long in any type."""
     one_call: str = ""
     """What to do instead, where the net is called for one part of its batch after another."""
 
@@ -82,7 +85,7 @@ def work_of(
     sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
     seen = products or tensor >= limits.TENSOR_SEEN
     on_tensor_cores = uses_tensor_cores(settings)
-    in_tf32 = _in_tf32(settings)
+    in_tf32 = _in_tf32(settings) or (tensor >= limits.TENSOR_ABSENT and _in_single(settings))
     return Work(
         min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, in_tf32, host, replans
     )
@@ -94,6 +97,14 @@ def _in_tf32(settings: Settings | None) -> bool:
     if settings is None or settings.autocast != "" or not uses_tensor_cores(settings):
         return False
     return settings.parameter_dtype in ("float32", None)
+
+
+def _in_single(settings: Settings | None) -> bool:
+    """Nothing is in a half type: what tensor cores do then is tf32, which convolutions use unless
+    somebody forbids it."""
+    if settings is None:
+        return False
+    return settings.autocast == "" and settings.parameter_dtype == "float32"
 
 
 def products_seen(window: RunFacts) -> bool:
@@ -219,8 +230,7 @@ def tf32(work: Work) -> Finding | None:
     and 2.37x were measured, of which this says 1.55x)."""
     if work.tensor < limits.TENSOR_HEALTHY or not work.in_tf32:
         return None
-    halved = min(1.0, work.tensor / limits.TENSOR_FULL + moving(work.dram)) / 2
-    saved = _as_far_as_the_host_keeps_up(work, halved)
+    saved = _by_half_type(work)
     least = limits.TF32_GIVES * speedup_of(saved)
     found = estimate(
         "compute",
@@ -231,6 +241,42 @@ def tf32(work: Work) -> Finding | None:
         (f"bf16, {times(least)} or more: {HALF}",),
     )
     return replace(found, forecast=at_least(least))
+
+
+def half_type(work: Work) -> Finding | None:
+    """Products in tf32 beside other work, on a GPU that does nothing else for long: bf16 takes half
+    the time of the ones and moves half the bytes of the other, less what casting takes. Two LSTMs
+    gained nothing (0.98x, 1.00x on an H200)."""
+    if not limits.TENSOR_ABSENT <= work.tensor < limits.TENSOR_HEALTHY:
+        return None
+    likely = half_type_gives(work.tensor) * speedup_of(_by_half_type(work))
+    least, most = (part * likely for part in limits.HALF_TYPE_WITHIN)
+    if not work.in_tf32 or work.recurs or likely < speedup_of(ENTER_SHARE):
+        return None
+    found = estimate(
+        "compute",
+        "precision",
+        1.0 - 1.0 / likely,
+        f"matrix products run in tf32: tensor cores are busy {percent(work.tensor)} of the time, "
+        f"memory {percent(work.dram)}",
+        work,
+        (f"bf16, about {times(likely)}: {HALF}",),
+    )
+    return replace(found, forecast=Forecast(likely, max(1.0, least), most))
+
+
+def half_type_gives(tensor: float) -> float:
+    """Part of what halves of products and bytes make that bf16 gives, where tensor cores are active
+    for so much of the busy time: the less they are, the more of it is casting and small kernels."""
+    first, more, most = limits.HALF_TYPE_GIVES
+    return min(most, first + more * tensor)
+
+
+def _by_half_type(work: Work) -> float:
+    """The part of a step that goes, where products in tf32 take half their time in bf16, and all
+    traffic of the memory half its bytes."""
+    halved = min(1.0, work.tensor / limits.TENSOR_FULL + moving(work.dram)) / 2
+    return _as_far_as_the_host_keeps_up(work, halved)
 
 
 def estimate(

@@ -18,6 +18,7 @@ from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
 from ..on_device import counted_by, on_device
 from ..place_names import call_at, line_of, place_evidence
+from ..reading_functions import reads_results
 from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share
@@ -44,7 +45,7 @@ def sync(window: StepWindow) -> Finding | None:
     places = main_places(window)
     if known is None or known.busy is None or not places or on_device(window) is None:
         return None
-    waits = share_seen(window, waits_for_gpu)
+    waits = share_seen(window, reads_results(window))
     busy = min(1.0, known.busy / 100)
     share = _exposed(window, waits, busy)
     if share.low < CONTRIBUTOR:

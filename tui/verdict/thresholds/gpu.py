@@ -100,6 +100,13 @@ over less than 0.07."""
 TF32_GIVES: Final = 0.85
 """Part of what halves of products and bytes make that bf16 gives at the least: 0.88 with sequences
 of all lengths, 1.3 to 1.5 of it in three other transformers (H200)."""
+HALF_TYPE_GIVES: Final = (0.62, 1.4, 1.05)
+"""…and where tensor cores work for a tenth to two fifths of the time: this, and so much more for
+each part of it, up to the last. Of what halves make, nets that keep an H100 or H200 busy got by
+bf16 0.8 (resnet50, vgg, unet: tensor cores 10 to 15 %), 0.75 to 1.0 (seven at 17 to 23 %), 1.0 to
+1.4 (a GAN, encoders and a GPT at 25 to 38 %) and 0.75 (an MLP at 40 %)."""
+HALF_TYPE_WITHIN: Final = (0.80, 1.40)
+"""The gain over that: 15 of the 17 lie between."""
 DRAM_HEAVY: Final = 0.60
 DRAM_FULL: Final = 0.88
 """What a pure pointwise kernel reads on an H200: memory is the limit from two thirds of that on."""

@@ -157,3 +157,8 @@ STILL_CORES: Final = 0.02
 seconds to look for a batch costs 0.0001, the least part of a step that goes on 0.01."""
 STILL_GPU: Final = 5.0
 """Percent, likewise."""
+
+READING_LEAST: Final = 0.25
+"""A function of the user's own that waits for the GPU in this part of its samples, and runs no net,
+is there to read results. Of one that reads an accuracy class by class 3 in 5 samples wait on an
+H100: without it the runs were 1.4 and 1.8x as fast, where the lines that wait held 9 and 11 %."""

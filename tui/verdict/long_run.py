@@ -1,0 +1,78 @@
+"""What a cause of the window's steps holds of the run's time, with pauses that these steps miss.
+
+A window that begins behind a change of pace may hold no checkpoint, though they take half of the
+time: launching that is 60 % of its steps is 30 % of the run.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from ..steps import Step
+from .findings import Finding, Forecast, Kind
+from .format import percent
+from .scoring import with_share
+from .step_time import spent
+from .window import StepWindow, Window
+
+PAUSES: Final[Mapping[Kind, Callable[[Step], int]]] = {
+    "checkpoint": lambda row: row.checkpoint_ns,
+    "evaluation": lambda row: row.evaluation_ns,
+    "recompile": lambda row: row.compile_ns,
+}
+"""Causes whose share is of all recent time, by what marks them in a step."""
+APART: Final[frozenset[Kind]] = frozenset({*PAUSES, "memory-growth", "straggler", "imbalance"})
+"""They are not measured on the window's steps."""
+WORTH_SAYING: Final = 0.97
+"""A larger part of the time outside of pauses changes no figure that is shown."""
+
+Found = Mapping[Kind, Finding | None]
+
+
+def in_the_long_run(found: Found, window: Window) -> Found:
+    """The findings, by kind, with those of the window's steps as parts of the run's time."""
+    left = left_by_pauses(found, window) if isinstance(window, StepWindow) else 1.0
+    if left > WORTH_SAYING:
+        return found
+    return {
+        kind: one if one is None or kind in APART else _part_of(one, left)
+        for kind, one in found.items()
+    }
+
+
+def left_by_pauses(found: Found, window: StepWindow) -> float:
+    """Time outside of pauses in the run as part of that in the window, 0 to 1; 1 where the window
+    holds as many."""
+    whole = max(1, spent(window.steps).wall_ns)
+    run = here = 0.0
+    for kind, length in PAUSES.items():
+        finding = found.get(kind)
+        if finding is not None and finding.share and any(map(length, window.all_recent)):
+            run += finding.share
+            here += sum(map(length, window.steps)) / whole
+    return 1.0 if run <= here or here >= 1.0 else max(0.0, 1.0 - run) / (1.0 - here)
+
+
+def _part_of(finding: Finding, left: float) -> Finding:
+    if finding.share is None:
+        return finding
+    low, high = finding.share_low, finding.share_high
+    share = with_share(finding, finding.share * left)
+    return replace(
+        share,
+        share_low=None if low is None else low * left,
+        share_high=None if high is None else high * left,
+        speedup=None if finding.speedup is None else _slower(finding.speedup, left),
+        headline=f"{finding.headline} ({percent(finding.share * left)} with all pauses)",
+        forecast=None if finding.forecast is None else _forecast(finding.forecast, left),
+    )
+
+
+def _forecast(forecast: Forecast, left: float) -> Forecast:
+    high = None if forecast.high is None else _slower(forecast.high, left)
+    return Forecast(_slower(forecast.speedup, left), _slower(forecast.low, left), high)
+
+
+def _slower(speedup: float, left: float) -> float:
+    """Of the run, where so much faster goes what is left of its time (Amdahl)."""
+    return 1.0 / (1.0 - left * (1.0 - 1.0 / speedup))
