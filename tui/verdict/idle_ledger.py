@@ -117,7 +117,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     account.take("allocator", asked_of_device(window) or 0.0)
     if known and (main_places(window) or keeps_up(device)):
         dry = min(starved(window, device), _issued(window, device))
-        within = (asleep(window) or 0.0) - _between(window, device)
+        within = _asleep_beside_fetches(window) - _between(window, device)
         if within < causes.ASLEEP_AWAKE * min(dry, account.left):
             # A thread that launches runs all through the phases; one without a core waits for those
             # that do.
@@ -144,6 +144,13 @@ def _fetched(window: StepWindow, idle: float) -> float:
     making = share_seen(window, lambda place: fetches(place) and not frees_batch(place))
     fetched, python = making.mean, python_within(window)
     return fetched * min(1.0, idle / (fetched + python)) if fetched else 0.0
+
+
+def _asleep_beside_fetches(window: StepWindow) -> float:
+    """Part of the time, 0 to 1, in which the training thread sleeps and fetches nothing: where no
+    mark shows the fetches, but for what samples show of them."""
+    slept = asleep(window) or 0.0
+    return slept if window.sees_loading else max(0.0, slept - share_seen(window, fetches).mean)
 
 
 def worker_ends(window: StepWindow) -> Share:
@@ -250,7 +257,7 @@ def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
     account.take("host", between - idle_waits - ended - evaluated_within(window))
     places = main_places(window)
     mine = sum(one.share for one in places if is_users(one) and not waits_for_gpu(one))
-    slept = min(asleep(window) or 0.0, mine)
+    slept = min(_asleep_beside_fetches(window), mine)
     account.take("host", max(slept - account.taken["host"], python_within(window)))
     account.take("sync", waits - idle_waits)
 
