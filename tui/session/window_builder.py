@@ -8,9 +8,11 @@ from ..model.observations import GpuUse
 from ..model.snapshot import GpuPhases, JobVerdict, StepStats
 from ..model.stack_trees import StackTrees
 from ..steps import GpuMemory, GpuStep, Step
+from ..verdict.findings import Finding
 from ..verdict.gpu_activity import GpuActivity
 from ..verdict.idle_ledger import IdleLedger, idle_ledger
 from ..verdict.job.late import late_rank
+from ..verdict.long_run import ledger_in_the_long_run
 from ..verdict.rules.stalled import IDLE, is_near
 from ..verdict.rules.straggler import beside_the_job, job_finding
 from ..verdict.stack_samples import Sampled, Stacks, Still
@@ -196,9 +198,9 @@ class Assessment:
             stores.events.pace_changed(chosen[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(stores.steps.last(RECENT_ROWS)))
         window = self._window(now_ns, open_step, gpu_rows)
-        self.ledger = idle_ledger(window) if isinstance(window, StepWindow) else None
         changed = self.judge.judge(window)
         finding = self.judge.verdict.finding
+        self.ledger = _ledger(window, (finding, *self.judge.verdict.contributors))
         if isinstance(window, StepWindow) and window.job is not None and window.job.ranks:
             late = late_rank(window.job)
             self.job = JobVerdict(
@@ -332,6 +334,13 @@ class Assessment:
     def _activity(self, spans: Sequence[TimeSpan]) -> GpuActivity | None:
         """What the GPUs did over the window."""
         return self._stores.gpus.between(*_extent(spans)) if spans else None
+
+
+def _ledger(window: Window, found: Sequence[Finding]) -> IdleLedger | None:
+    """Where the GPU's time goes, with pauses that the window misses."""
+    if not isinstance(window, StepWindow) or (ledger := idle_ledger(window)) is None:
+        return None
+    return ledger_in_the_long_run(ledger, {one.kind: one for one in found}, window)
 
 
 def _extent(spans: Sequence[TimeSpan]) -> tuple[int, int]:

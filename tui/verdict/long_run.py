@@ -11,6 +11,7 @@ from typing import Final
 from ..steps import Step
 from .findings import Finding, Forecast, Kind
 from .format import percent
+from .idle_ledger import IdleLedger
 from .scoring import with_share
 from .step_time import spent
 from .window import StepWindow, Window
@@ -21,6 +22,7 @@ PAUSES: Final[Mapping[Kind, Callable[[Step], int]]] = {
     "recompile": lambda row: row.compile_ns,
 }
 """Causes whose share is of all recent time, by what marks them in a step."""
+IDLE_PAUSES: Final[tuple[Kind, ...]] = ("checkpoint", "recompile")
 APART: Final[frozenset[Kind]] = frozenset({*PAUSES, "memory-growth", "straggler", "imbalance"})
 """They are not measured on the window's steps."""
 WORTH_SAYING: Final = 0.97
@@ -38,6 +40,18 @@ def in_the_long_run(found: Found, window: Window) -> Found:
         kind: one if one is None or kind in APART else _part_of(one, left)
         for kind, one in found.items()
     }
+
+
+def ledger_in_the_long_run(ledger: IdleLedger, found: Found, window: StepWindow) -> IdleLedger:
+    """Where the GPU's time goes, of the run: while a checkpoint is written or a graph compiled
+    nothing runs. An evaluation uses it about as much as the rest of the time does."""
+    idle = {kind: found.get(kind) for kind in IDLE_PAUSES}
+    left = left_by_pauses(idle, window)
+    if left > WORTH_SAYING:
+        return ledger
+    shares = {part: share * left for part, share in ledger.shares.items()}
+    shares["pauses"] += 1.0 - left
+    return replace(ledger, shares=shares)
 
 
 def left_by_pauses(found: Found, window: StepWindow) -> float:
@@ -63,7 +77,7 @@ def _part_of(finding: Finding, left: float) -> Finding:
         share_low=None if low is None else low * left,
         share_high=None if high is None else high * left,
         speedup=None if finding.speedup is None else _slower(finding.speedup, left),
-        headline=f"{finding.headline} ({percent(finding.share * left)} with all pauses)",
+        headline=f"{finding.headline} ({percent(finding.share * left)} of the run's time)",
         forecast=None if finding.forecast is None else _forecast(finding.forecast, left),
     )
 

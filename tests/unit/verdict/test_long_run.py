@@ -6,7 +6,12 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Forecast, Kind
-from gpuwatch.tui.verdict.long_run import in_the_long_run, left_by_pauses
+from gpuwatch.tui.verdict.idle_ledger import idle_ledger
+from gpuwatch.tui.verdict.long_run import (
+    in_the_long_run,
+    ledger_in_the_long_run,
+    left_by_pauses,
+)
 from gpuwatch.tui.verdict.rules.checkpoint import checkpoint
 from gpuwatch.tui.verdict.scoring import cause
 from gpuwatch.tui.verdict.statistics import Share
@@ -52,7 +57,7 @@ def test_a_window_without_the_runs_checkpoints_shows_twice_as_much_of_the_rest()
     assert found.forecast is not None
     assert found.forecast.low == pytest.approx(1 / (1 - left / 3), rel=0.02)
     assert found.forecast.high is None
-    assert found.headline.endswith("% with all pauses)")
+    assert found.headline.endswith("% of the run's time)")
 
 
 @pytest.mark.parametrize("kind", ["launch", "memory-growth", "checkpoint"])
@@ -81,7 +86,16 @@ def test_launches_between_two_checkpoints_are_no_verdict_over_them() -> None:
     seen = gpu_window(rows, on_gpu, activity=activity(25.0), stacks=forward)
     cut = tuple(rows[-30:])
     measured = tuple(row for row in seen.gpu_steps if row.number > cut[0].number)
-    found = Engine().judge(replace(seen, steps=cut, gpu_steps=measured))
+    cut_off = replace(seen, steps=cut, gpu_steps=measured)
+    found = Engine().judge(cut_off)
     assert found.finding.kind == "checkpoint"
     assert found.contributors[0].kind == "launch"
     assert sum(one.share or 0.0 for one in (found.finding, *found.contributors)) <= 1.0
+    window_ledger = idle_ledger(cut_off)
+    assert window_ledger is not None
+    assert window_ledger.shares["launch"] > 0.7
+    named = {one.kind: one for one in (found.finding, *found.contributors)}
+    ledger = ledger_in_the_long_run(window_ledger, named, cut_off)
+    assert sum(ledger.shares.values()) == pytest.approx(1.0)
+    assert ledger.shares["pauses"] == pytest.approx(found.finding.share, abs=0.02)
+    assert ledger.shares["launch"] == pytest.approx(found.contributors[0].share, abs=0.02)
