@@ -4,6 +4,7 @@ A window that begins behind a change of pace may hold no checkpoint, though they
 time: launching that is 60 % of its steps is 30 % of the run.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -27,6 +28,9 @@ APART: Final[frozenset[Kind]] = frozenset({*PAUSES, "memory-growth", "straggler"
 """They are not measured on the window's steps."""
 WORTH_SAYING: Final = 0.97
 """A larger part of the time outside of pauses changes no figure that is shown."""
+
+OF_A_STEP: Final = re.compile(r",? (about >?[\d.]+x|>?[\d.]+x or more)(?= \(|[:,]|$)")
+"""What an action gives, in its own words: of a step without a pause. The forecast has the run's."""
 
 Found = Mapping[Kind, Finding | None]
 
@@ -79,6 +83,7 @@ def _part_of(finding: Finding, left: float) -> Finding:
         speedup=None if finding.speedup is None else _slower(finding.speedup, left),
         headline=f"{finding.headline} ({percent(finding.share * left)} of the run's time)",
         forecast=None if finding.forecast is None else _forecast(finding.forecast, left),
+        advice=tuple(OF_A_STEP.sub("", text) for text in finding.advice),
     )
 
 

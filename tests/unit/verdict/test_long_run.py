@@ -99,3 +99,24 @@ def test_launches_between_two_checkpoints_are_no_verdict_over_them() -> None:
     assert sum(ledger.shares.values()) == pytest.approx(1.0)
     assert ledger.shares["pauses"] == pytest.approx(found.finding.share, abs=0.02)
     assert ledger.shares["launch"] == pytest.approx(found.contributors[0].share, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "num_workers 0 → 2, about 1.5x (a batch takes 20 ms)",
+            "num_workers 0 → 2 (a batch takes 20 ms)",
+        ),
+        ("bf16, about 1.4x: torch.autocast", "bf16: torch.autocast"),
+        ("bf16, 1.5x or more: torch.autocast", "bf16: torch.autocast"),
+        ("tf32, one line: a.b = c, about >10x", "tf32, one line: a.b = c"),
+        (
+            "pin_memory=True: copies run up to 9.3x faster",
+            "pin_memory=True: copies run up to 9.3x faster",
+        ),
+    ],
+)
+def test_an_action_has_one_forecast_and_that_is_the_runs(text: str, left: str) -> None:
+    found = of_run(saving(newest=30), replace(launching(0.6), advice=(text,)))
+    assert found.advice == (left,)
