@@ -216,7 +216,8 @@ def _longest_measured(device: OnDevice) -> tuple[float, int]:
     behind_ns = max((lag for row in lags for lag in row if lag is not None), default=None)
     if device.abstains or behind_ns is None:
         return inf, 0
-    return max(row.host_wait_ns / row.count for row in device.rows), behind_ns
+    # Of merged steps all may be one step's.
+    return max(row.host_wait_ns for row in device.rows), behind_ns
 
 
 def _pauses(account: _Account, window: StepWindow) -> None:

@@ -5,7 +5,7 @@ time: launching that is 60 % of its steps is 30 % of the run.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -61,14 +61,18 @@ def ledger_in_the_long_run(ledger: IdleLedger, found: Found, window: StepWindow)
 def left_by_pauses(found: Found, window: StepWindow) -> float:
     """Time outside of pauses in the run as part of that in the window, 0 to 1; 1 where the window
     holds as many."""
-    whole = max(1, spent(window.steps).wall_ns)
     run = here = 0.0
     for kind, length in PAUSES.items():
         finding = found.get(kind)
-        if finding is not None and finding.share and any(map(length, window.all_recent)):
-            run += finding.share
-            here += sum(map(length, window.steps)) / whole
+        if finding is not None and finding.share:
+            # What clings to a pause, a copy or an fsync, is in the finding, and in the window.
+            run += min(finding.share, _part(window.all_recent, length))
+            here += _part(window.steps, length)
     return 1.0 if run <= here or here >= 1.0 else max(0.0, 1.0 - run) / (1.0 - here)
+
+
+def _part(rows: Sequence[Step], length: Callable[[Step], int]) -> float:
+    return sum(map(length, rows)) / max(1, spent(rows).wall_ns)
 
 
 def _part_of(finding: Finding, left: float) -> Finding:

@@ -20,6 +20,9 @@ _ITS_OWN: Final[frozenset[StackPhase | None]] = frozenset(
 )
 """Phases of the samples of a function that does nothing else: one with a backward is the loop."""
 
+LAUNCHING: Final[frozenset[StackPhase | None]] = frozenset({"forward", "synchronisation"})
+"""Of these what launches: Python that goes on with the result is the host's work."""
+
 Function = tuple[str, str]
 """Its name, with its class, and its file."""
 
@@ -47,4 +50,6 @@ def reading_functions(window: RunFacts) -> frozenset[Function]:
 def reads_results(window: RunFacts) -> Callable[[FrameShare], bool]:
     """Whether the host waits for the GPU there, or launches what it will wait for."""
     functions = reading_functions(window)
-    return lambda place: waits_for_gpu(place) or users_function(place) in functions
+    return lambda place: (
+        waits_for_gpu(place) or (place.phase in LAUNCHING and users_function(place) in functions)
+    )

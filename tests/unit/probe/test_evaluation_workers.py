@@ -1,6 +1,7 @@
 """Workers that are started for an evaluation are no start of the training's, by the real hooks."""
 
 from collections.abc import Iterator
+from itertools import islice
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -260,3 +261,23 @@ def test_merged_steps_share_the_starts_of_each_of_them(run: Watched) -> None:
     (row,) = merge_steps(steps, 1)
     assert row.startup_ns
     assert row.shared_startup_ns == shared
+
+
+def test_an_evaluation_before_the_steps_backward_that_breaks_off_is_one_each_time(
+    run: Watched,
+) -> None:
+    """At the top of the loop: the backward that follows is of the batch before, and its loader is
+    none of the training's."""
+    model, held = Model(run.clock), held_out(run, rows=20)
+    optimizer = SlowSGD(model, run.clock)
+    for at, batch in enumerate(loader_of(run, rows=60)):
+        if at % 5 == 0:
+            with torch.no_grad():
+                for one in islice(held, 2):
+                    model(one)
+        model(batch).backward()
+        optimizer.step()
+    steps = [step for step in run.steps()[1:] if step.evaluation_ns]
+    assert len(steps) >= 4
+    assert starts_nothing(steps)
+    assert {step.evaluation_startup_ns for step in steps} == {FORK_MS * MS}

@@ -120,3 +120,19 @@ def test_launches_between_two_checkpoints_are_no_verdict_over_them() -> None:
 def test_an_action_has_one_forecast_and_that_is_the_runs(text: str, left: str) -> None:
     found = of_run(saving(newest=30), replace(launching(0.6), advice=(text,)))
     assert found.advice == (left,)
+
+
+@pytest.mark.parametrize("copy_ms", [0, 60, 120])
+def test_what_clings_to_a_pause_is_in_the_window_with_it(copy_ms: int) -> None:
+    """A copy or an fsync beside each save counts with it, though no mark has it: a window that
+    holds all of them is no part of the run."""
+    rows = run(
+        200,
+        lambda n: {
+            **STEP,
+            "checkpoint_ms": 120 if n % 10 == 0 else 0,
+            "other_ms": copy_ms if n % 10 == 0 else 0,
+        },
+    )
+    seen = window(rows)
+    assert left_by_pauses({"checkpoint": checkpoint(seen)}, seen) == pytest.approx(1.0, abs=0.01)

@@ -28,7 +28,7 @@ class DescribedLoaders:
         self._padding: list[Padding] = []
         self._sizes: dict[int, deque[int]] = {}
         self._training: set[int] = set()
-        """Keys of those whose batches a backward has followed."""
+        """Keys of those that the training fetches from with gradients off."""
 
     def iterated(self, iterator: int, described: Loader) -> None:
         """An iterator of a loader is fetched from for the first time."""
@@ -74,14 +74,17 @@ class DescribedLoaders:
         loader = self._loaders.get(key)
         if loader is None:
             return
-        if not evaluation:
-            self._training.add(key)
         if loader.evaluation != evaluation:
             self._loaders[key] = replace(loader, evaluation=evaluation)
 
+    def goes_on(self, iterator: int) -> None:
+        """It is fetched from with gradients off, and was before the last backward."""
+        if (key := self._key_of.get(iterator, 0)) in self._loaders:
+            self._training.add(key)
+
     def feeds_training(self, iterator: int) -> bool:
-        """A backward has followed a batch of its loader, also of another iterator of it: fetched
-        from with gradients off, as a teacher's may be, it is not an evaluation's for that."""
+        """An iterator of its loader goes on over backwards with gradients off, as a teacher's does:
+        then another one is no evaluation's for that."""
         return self._key_of.get(iterator, 0) in self._training
 
     def seen(self, iterator: int, t_ns: int, batch: BatchSeen) -> None:

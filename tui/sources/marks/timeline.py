@@ -228,7 +228,9 @@ class Timeline:
             self._iterators.add_time(gap, ns)
             self.ledger.belongs(self._iterators.current)
         self._optimizer_depth = 0
-        evaluates = self._boundary.trained and not grad and not self._iterators.trains(iterator)
+        if goes_on := not grad and self._iterators.trains(iterator):
+            self.loaders.goes_on(iterator)
+        evaluates = self._boundary.trained and not grad and not goes_on
         if count := self._boundary.steps_before_fetch(self._step, t_ns, grad, evaluates):
             self._end_step(count)
         self._iterators.current = iterator

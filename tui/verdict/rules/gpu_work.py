@@ -249,8 +249,9 @@ def half_type(work: Work) -> Finding | None:
     gained nothing (0.98x, 1.00x on an H200)."""
     if not limits.TENSOR_ABSENT <= work.tensor < limits.TENSOR_HEALTHY:
         return None
-    likely = half_type_gives(work.tensor) * speedup_of(_by_half_type(work))
-    least, most = (part * likely for part in limits.HALF_TYPE_WITHIN)
+    bound = speedup_of(1.0 - work.host)
+    likely = min(bound, half_type_gives(work.tensor) * speedup_of(_by_half_type(work)))
+    least, most = (min(bound, part * likely) for part in limits.HALF_TYPE_WITHIN)
     if not work.in_tf32 or work.recurs or likely < speedup_of(ENTER_SHARE):
         return None
     found = estimate(

@@ -1,11 +1,14 @@
 """What products in a smaller type would give: bf16 for tf32, tf32 for fp32."""
 
+from dataclasses import replace
+
 import pytest
 from msgspec import structs
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import in_fp32
+from gpuwatch.tui.verdict.rules.gpu_work import Work, half_type
 from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
@@ -144,3 +147,13 @@ def _fp32_at(
     return in_fp32(
         gpu_window(steps, IN_TURNS, activity=activity(**reported), settings=known, stacks=seen)
     )
+
+
+@pytest.mark.parametrize("host", [0.7, 0.85])
+def test_bf16_gives_no_more_than_the_host_leaves(host: float) -> None:
+    work = Work(0.97, 0.8, 0.3, 0.1, 0.5, on_tensor_cores=True, products=True, in_tf32=True)
+    found = half_type(replace(work, host=host))
+    assert found is not None
+    assert found.forecast is not None
+    assert found.forecast.speedup <= 1 / host + 1e-9
+    assert (found.forecast.high or 0.0) <= 1 / host + 1e-9

@@ -178,3 +178,23 @@ def test_a_function_that_does_more_than_read_keeps_its_launches(place: FrameShar
     found = sync(gpu_window(STEPS, ON_GPU, stacks=both, activity=activity(40)))
     assert found is not None
     assert found.share == pytest.approx(0.12, abs=0.01)
+
+
+def test_python_that_goes_on_with_a_result_is_the_hosts() -> None:
+    """A score copies predictions to the host, a tenth of the time, and sorts them there, three."""
+    stacks = by_class(0.1, 0.0, loop=0.3)
+    sorts = FrameShare(0.3, "accuracy (t.py:250)", None, "ranks = np.sort(p)", "other")
+    rest = stacks.main[-1]
+    places = (
+        *stacks.main[:-1],
+        sorts,
+        FrameShare(rest.share - 0.3, rest.frame, None, phase="forward"),
+    )
+    rows = even(60, data_ms=0.2, forward_ms=5, backward_ms=5, optimizer_ms=2, other_ms=8)
+    on_gpu = {"data_ms": 0.2, "forward_ms": 5, "backward_ms": 5, "optimizer_ms": 2, "other_ms": 8}
+    seen = gpu_window(rows, on_gpu, stacks=Stacks(200, places, 0, (), None), activity=activity(50))
+    found, python = sync(seen), host(seen)
+    assert found is not None
+    assert found.share == pytest.approx(0.1, abs=0.01)
+    assert python is not None
+    assert python.share == pytest.approx(0.3, abs=0.01)
