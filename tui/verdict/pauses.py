@@ -98,8 +98,11 @@ def evaluations(window: StepWindow) -> Pauses | None:
 
 def evaluation_start_ns(window: StepWindow) -> float:
     """Of an evaluation the start and end of its own loader's workers, ns: the mean of those that
-    are recent, of which one with the training's start in the same step has none."""
+    are recent, of which one with the training's start in the same step has none. 0 where most start
+    none: workers that persist are started once."""
     rows = [row for row in window.all_recent if row.evaluation_ns]
+    if 2 * sum(row.evaluation_startup_ns > 0 for row in rows) < len(rows):
+        return 0.0
     shared = training_restarts(window)
     starts = [row.evaluation_startup_ns - shared * row.shared_startup_ns for row in rows]
     return fmean(starts) if starts else 0.0

@@ -135,6 +135,21 @@ def test_an_evaluations_start_is_the_mean_of_those_that_share_it_and_those_that_
     assert of_it == pytest.approx(300)
 
 
+def test_workers_that_persist_are_started_once_and_not_advised() -> None:
+    rows = run(
+        100,
+        lambda n: {
+            **WORK,
+            "evaluation_ms": 1_600 if n == 10 else 100 if n % 10 == 0 else 0,
+            "evaluation_startup_ns": 1_500 * MS if n == 10 else 0,
+        },
+    )
+    found = evaluation(window(rows, loaders=(loader(2, iterations=1, batches=1_000),)))
+    assert found is not None
+    assert not [one for one in found.evidence if one.text.startswith("of it")]
+    assert not any("persistent_workers" in text for text in found.advice)
+
+
 def under_way(evaluated_ms: float, **given: Any) -> StepWindow:
     """The run's first evaluation, after 100 steps of 10 ms, goes on."""
     now = OpenStep("evaluation", 0.1, None, evaluating=True, frame=None, **given)
