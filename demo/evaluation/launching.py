@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Generic, Protocol, TypeVar
@@ -131,7 +131,8 @@ def end_all_when_ended() -> None:
 
     def ended(number: int, _: object) -> None:
         for child in psutil.Process().children(recursive=True):
-            child.kill()
+            with suppress(psutil.NoSuchProcess):  # it may have ended by itself
+                child.kill()
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, ended)

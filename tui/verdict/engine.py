@@ -10,7 +10,7 @@ from .forecast.gain import either_of, with_the_other_way
 from .frameworks import in_terms_of
 from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
-from .long_run import in_the_long_run
+from .long_run import in_the_long_run, left_by_pauses, of_the_run
 from .memory.trends import MemoryTrend
 from .memory_watch import MemoryWatch
 from .notes import WITHOUT_NOTES, NoteReporter
@@ -133,7 +133,9 @@ class Engine:
     def _weigh(
         self, window: WindowT, book: Rulebook[WindowT], growth: tuple[Finding, ...]
     ) -> Verdict:
-        found = in_the_long_run({kind: rule(window) for kind, rule in book.causes.items()}, window)
+        of_steps = {kind: rule(window) for kind, rule in book.causes.items()}
+        left = left_by_pauses(of_steps, window)
+        found = in_the_long_run(of_steps, left)
         seen = [finding for finding in found.values() if finding is not None]
         fresh = self._is_fresh(window)
         top = self._selection.update(found, window.spans, fresh)
@@ -149,7 +151,7 @@ class Engine:
             self._judged = None
             return _state(soon, 0.0, growth, window)
         gap = book.unexplained(window)
-        gap_share = 1.0 - window.attributed if gap is not None else 0.0
+        gap_share = left * (1.0 - window.attributed) if gap is not None else 0.0
         fills = gap is None and bool(growth) and will_matter(growth[0])
         if fills and (top is None or top.kind in _OF_THE_GPU):
             # A run that ends for want of memory is worse off than one whose GPU could be faster.
@@ -171,7 +173,7 @@ class Engine:
         if limit.kind == "incomplete":
             if gap is None:
                 self._judged = None  # once the signal is there, it may show more than "nothing"
-            return _verdict(limit, 0.0, seen, growth, window)
+            return _verdict(of_the_run(limit, gap_share, left), 0.0, seen, growth, window)
         none = confidence_in_none(seen, window)
         sure = self._certainty.of(limit.kind, none, none, window.spans, fresh)
         if self._certainty.doubts:

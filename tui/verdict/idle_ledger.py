@@ -23,6 +23,7 @@ from .code_places import (
     is_users,
     leaves_step,
     main_places,
+    reads,
     share_seen,
     waits_for_gpu,
     works_on_host,
@@ -148,9 +149,12 @@ def _fetched(window: StepWindow, idle: float) -> float:
 
 def _asleep_beside_fetches(window: StepWindow) -> float:
     """Part of the time, 0 to 1, in which the training thread sleeps and fetches nothing: where no
-    mark shows the fetches, but for what samples show of them."""
+    mark shows the fetches, but for what samples show of them asleep."""
     slept = asleep(window) or 0.0
-    return slept if window.sees_loading else max(0.0, slept - share_seen(window, fetches).mean)
+    if window.sees_loading:
+        return slept
+    fetched = share_seen(window, lambda place: fetches(place) and reads(place))
+    return max(0.0, slept - fetched.mean)
 
 
 def worker_ends(window: StepWindow) -> Share:

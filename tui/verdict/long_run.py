@@ -35,9 +35,9 @@ OF_A_STEP: Final = re.compile(r",? (about >?[\d.]+x|>?[\d.]+x or more)(?= \(|[:,
 Found = Mapping[Kind, Finding | None]
 
 
-def in_the_long_run(found: Found, window: Window) -> Found:
-    """The findings, by kind, with those of the window's steps as parts of the run's time."""
-    left = left_by_pauses(found, window) if isinstance(window, StepWindow) else 1.0
+def in_the_long_run(found: Found, left: float) -> Found:
+    """The findings, by kind, with those of the window's steps as parts of the run's time, by
+    `left_by_pauses`."""
     if left > WORTH_SAYING:
         return found
     return {
@@ -58,9 +58,18 @@ def ledger_in_the_long_run(ledger: IdleLedger, found: Found, window: StepWindow)
     return replace(ledger, shares=shares)
 
 
-def left_by_pauses(found: Found, window: StepWindow) -> float:
+def of_the_run(finding: Finding, share: float, left: float) -> Finding:
+    """A finding without a share of its own, with what it holds of the run's time in its clause."""
+    if left > WORTH_SAYING or not share:
+        return finding
+    return replace(finding, headline=f"{finding.headline} ({percent(share)} of the run's time)")
+
+
+def left_by_pauses(found: Found, window: Window) -> float:
     """Time outside of pauses in the run as part of that in the window, 0 to 1; 1 where the window
-    holds as many."""
+    holds as many, or is of samples."""
+    if not isinstance(window, StepWindow):
+        return 1.0
     run = here = 0.0
     for kind, length in PAUSES.items():
         finding = found.get(kind)

@@ -86,3 +86,21 @@ def test_a_batch_given_back_is_counted_once_where_no_fetch_is_marked() -> None:
     on_gpu = {"forward_ms": 40, "backward_ms": 20}
     seen = gpu_window(rows, on_gpu, activity=activity(40.0), stacks=main, loaders=())
     assert ledger_of(seen).shares["input"] == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_draw_that_computes_takes_no_sleep_from_the_hosts_own() -> None:
+    """A quarter of the time a core draws the batch, and half of it the training thread sleeps in a
+    call of the user's own: that was launching, beside "sleeps in your code"."""
+    parts = {"forward_ms": 24.0, "backward_ms": 9.0, "optimizer_ms": 1.0}
+    rows = even(60, **parts, fetches=0)
+    main = placed(
+        (0.25, "get_batch (train.py:20)", "x = np.roll(x, 1)", "data"),
+        (0.5, "push (train.py:60)", "reply = ask(loss)", "forward"),
+        (0.25, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    given: dict[str, Any] = {"thread_cpu": 0.48, "run_delay": 0.0, "loaders": ()}
+    seen = gpu_window(rows, parts, activity=activity(25.0), stacks=main, **given)
+    shares = ledger_of(seen).shares
+    assert shares["host"] >= 0.25
+    assert shares["launch"] == 0.0
+    assert Engine().judge(seen).finding.kind == "host"

@@ -38,7 +38,8 @@ def launching(share: float, speedup: float | None = None) -> Finding:
 
 
 def of_run(seen: StepWindow, found: Finding) -> Finding:
-    all_of_it = in_the_long_run({"checkpoint": checkpoint(seen), found.kind: found}, seen)
+    both = {"checkpoint": checkpoint(seen), found.kind: found}
+    all_of_it = in_the_long_run(both, left_by_pauses(both, seen))
     judged = all_of_it[found.kind]
     assert judged is not None
     return judged
@@ -136,3 +137,13 @@ def test_what_clings_to_a_pause_is_in_the_window_with_it(copy_ms: int) -> None:
     )
     seen = window(rows)
     assert left_by_pauses({"checkpoint": checkpoint(seen)}, seen) == pytest.approx(1.0, abs=0.01)
+
+
+def test_time_in_no_phase_is_a_part_of_the_run_beside_causes_that_are() -> None:
+    """A third of the window's steps, which hold no checkpoint, is in no phase, and more is the wait
+    for data: "36% of the time is in no phase" led, beside that wait with 33 % of the run."""
+    parts = {"data_ms": 2.4, "forward_ms": 0.6, "backward_ms": 0.5, "unknown_ms": 2.0}
+    rows = run(400, lambda n: {**parts, "checkpoint_ms": 80 if n % EVERY == 1 else 0})
+    cut = replace(window(rows), steps=tuple(rows[-30:]))
+    assert 1 - cut.attributed == pytest.approx(0.36, abs=0.01)
+    assert Engine().judge(cut).finding.kind == "input"

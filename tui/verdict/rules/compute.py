@@ -168,6 +168,8 @@ def half_precision(window: StepWindow) -> Finding | None:
     tensor, dram = min(1.0, seen.tensor / seen.busy), min(1.0, seen.dram / seen.busy)
     if tensor < limits.TENSOR_ABSENT:
         return None
+    if tensor < limits.TENSOR_HEALTHY and any(map(recurs, main_places(window))):
+        return None
     halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
     left = (1.0 - halved) / half_type_gives(tensor)
     gain = _gain_beside_waits(window, left) if left < 1.0 else None

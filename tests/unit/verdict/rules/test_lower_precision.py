@@ -157,3 +157,17 @@ def test_bf16_gives_no_more_than_the_host_leaves(host: float) -> None:
     assert found.forecast is not None
     assert found.forecast.speedup <= 1 / host + 1e-9
     assert (found.forecast.high or 0.0) <= 1 / host + 1e-9
+
+
+def test_a_recurrent_net_beside_waits_gains_nothing_by_bf16() -> None:
+    """Three LSTMs on H200s, busy for 52 to 66 % of the time: 0.89, 0.90 and 1.05x."""
+    known = settings(autocast="", parameter_dtype="float32")
+    steps = even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79)
+    reads = (0.6, "train (train.py:40)", "total += loss.item()")
+    given = {"activity": activity(81, sm=65, tensor=20, fp32=2, dram=30), "settings": known}
+    recurrent, other = (
+        in_fp32(gpu_window(steps, IN_TURNS, stacks=lines(reads, place), **given))
+        for place in (RECURRENT, CONVOLUTION)
+    )
+    assert other is not None
+    assert recurrent is None
