@@ -51,14 +51,14 @@ def train(options: Options, run: Run) -> None:
         for real, _classes in loader:
             with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
                 fake = make(torch.randn(batch, NOISE, 1, 1, device=DEVICE))
-                worth = softplus(-judge(real)) + softplus(judge(fake.detach()))
+                loss = softplus(-judge(real)) + softplus(judge(fake.detach()))
             judger.zero_grad()
-            worth.mean().backward()
+            loss.mean().backward()
             judger.step()
             with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
-                worth = softplus(-judge(fake))
+                loss = softplus(-judge(fake))
             maker.zero_grad()
-            worth.mean().backward()
+            loss.mean().backward()
             maker.step()
             if run.finished(batch):
                 return

@@ -13,7 +13,7 @@ from ..steps import Step
 from .findings import Finding, Forecast, Kind
 from .format import percent
 from .idle_ledger import IdleLedger
-from .scoring import with_share
+from .scoring import severity_of
 from .step_time import spent
 from .window import StepWindow, Window
 
@@ -62,7 +62,11 @@ def of_the_run(finding: Finding, share: float, left: float) -> Finding:
     """A finding without a share of its own, with what it holds of the run's time in its clause."""
     if left > WORTH_SAYING or not share:
         return finding
-    return replace(finding, headline=f"{finding.headline} ({percent(share)} of the run's time)")
+    return replace(finding, headline=_clause(finding, share))
+
+
+def _clause(finding: Finding, share: float) -> str:
+    return f"{finding.headline} ({percent(share)} of the run's time)"
 
 
 def left_by_pauses(found: Found, window: Window) -> float:
@@ -87,14 +91,15 @@ def _part(rows: Sequence[Step], length: Callable[[Step], int]) -> float:
 def _part_of(finding: Finding, left: float) -> Finding:
     if finding.share is None:
         return finding
-    low, high = finding.share_low, finding.share_high
-    share = with_share(finding, finding.share * left)
+    share, low, high = finding.share * left, finding.share_low, finding.share_high
     return replace(
-        share,
+        finding,
+        severity=severity_of(share),
+        share=share,
         share_low=None if low is None else low * left,
         share_high=None if high is None else high * left,
         speedup=None if finding.speedup is None else _slower(finding.speedup, left),
-        headline=f"{finding.headline} ({percent(finding.share * left)} of the run's time)",
+        headline=_clause(finding, share),
         forecast=None if finding.forecast is None else _forecast(finding.forecast, left),
         advice=tuple(OF_A_STEP.sub("", text) for text in finding.advice),
     )

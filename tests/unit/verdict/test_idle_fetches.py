@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.stack_samples import Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_idle_ledger import ledger_of, placed
 from tests.unit.verdict.windows import even
@@ -58,20 +60,23 @@ def test_idle_time_of_a_checkpoint_or_between_the_phases_is_no_wait_for_a_drawn_
     assert shares["input"] == pytest.approx(16 / 60)
 
 
+def drawing(main: Stacks, busy: float, thread_cpu: float) -> StepWindow:
+    """A loop that draws its batches, whose GPU keeps up: its fetch is part of the forward."""
+    parts = {"forward_ms": 24.0, "backward_ms": 9.0, "optimizer_ms": 1.0}
+    given: dict[str, Any] = {"thread_cpu": thread_cpu, "run_delay": 0.0, "loaders": ()}
+    rows = even(60, **parts, fetches=0)
+    return gpu_window(rows, parts, activity=activity(busy), stacks=main, **given)
+
+
 def test_a_fetch_that_sleeps_leaves_the_gaps_of_the_net_to_launching() -> None:
     """A batch from a service takes four tenths of a step that no mark shows: of the GPU's time
     "unexplained" was a quarter, and "Python" a sixth, for lines beside the sleep."""
-    parts = {"forward_ms": 24.0, "backward_ms": 9.0, "optimizer_ms": 1.0}
-    rows = even(60, **parts, fetches=0)
     main = placed(
         (0.39, "Chore.__call__ (feeding.py:38)", "time.sleep(self.seconds)", "data"),
         (0.16, "train (train.py:30)", "loss = loss / pieces", "other"),
         (0.45, "linear (torch/nn/functional.py:9)", "", "forward"),
     )
-    given: dict[str, Any] = {"thread_cpu": 0.32, "run_delay": 0.0, "loaders": ()}
-    shares = ledger_of(
-        gpu_window(rows, parts, activity=activity(22.0), stacks=main, **given)
-    ).shares
+    shares = ledger_of(drawing(main, busy=22.0, thread_cpu=0.32)).shares
     assert shares["input"] == pytest.approx(0.39, abs=0.06)
     assert shares["launch"] >= 0.2
     assert shares["unexplained"] < 0.05
@@ -91,15 +96,12 @@ def test_a_batch_given_back_is_counted_once_where_no_fetch_is_marked() -> None:
 def test_a_draw_that_computes_takes_no_sleep_from_the_hosts_own() -> None:
     """A quarter of the time a core draws the batch, and half of it the training thread sleeps in a
     call of the user's own: that was launching, beside "sleeps in your code"."""
-    parts = {"forward_ms": 24.0, "backward_ms": 9.0, "optimizer_ms": 1.0}
-    rows = even(60, **parts, fetches=0)
     main = placed(
         (0.25, "get_batch (train.py:20)", "x = np.roll(x, 1)", "data"),
         (0.5, "push (train.py:60)", "reply = ask(loss)", "forward"),
         (0.25, "linear (torch/nn/functional.py:9)", "", "forward"),
     )
-    given: dict[str, Any] = {"thread_cpu": 0.48, "run_delay": 0.0, "loaders": ()}
-    seen = gpu_window(rows, parts, activity=activity(25.0), stacks=main, **given)
+    seen = drawing(main, busy=25.0, thread_cpu=0.48)
     shares = ledger_of(seen).shares
     assert shares["host"] >= 0.25
     assert shares["launch"] == 0.0

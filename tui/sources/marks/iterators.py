@@ -1,11 +1,24 @@
 """Which iterators feed training and which an evaluation, by what follows their batches."""
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from .open_step import EVALUATION, PHASE_NAMES, STARTUP, OpenStep
 
 REMEMBERED: Final = 64
 """Iterators kept in mind; more are alive at once in no loop we know."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Since the last backward, of an iterator that is not known to train."""
+
+    ns: list[int] = field(default_factory=lambda: [0] * len(PHASE_NAMES))
+    """Its time by phase."""
+    making_ns: int = 0
+    """Of its start-up what came before the first fetch: workers are started then."""
+    forked: bool = False
+    """It has started workers."""
 
 
 class Iterators:
@@ -18,12 +31,7 @@ class Iterators:
     """
 
     def __init__(self) -> None:
-        self._pending: dict[int, list[int]] = {}
-        """Time since the last backward of iterators not known to train, ns by phase."""
-        self._making: dict[int, int] = {}
-        """Of their start-up what came before the first fetch: workers are started then, ns."""
-        self._forked: set[int] = set()
-        """Those that have started workers, and wait for a backward."""
+        self._pending: dict[int, _Pending] = {}
         self._fresh: set[int] = set()
         self._trained: set[int] = set()
         self._without_grad: set[int] = set()
@@ -86,22 +94,16 @@ class Iterators:
         """To make it took so long, as far as it is known now; `forked`: it started workers then."""
         if iterator in self._trained:
             return
-        self.add_time(STARTUP, ns, iterator)
-        self._making[iterator] = self._making.get(iterator, 0) + ns
-        if forked:
-            self._forked.add(iterator)
+        pending = self._pending_of(iterator)
+        pending.ns[STARTUP] += ns
+        pending.making_ns += ns
+        pending.forked = pending.forked or forked
 
     def add_time(self, phase: int, ns: int, of: int | None = None) -> None:
         """Remember that `ns` of a phase belongs to an iterator; None: the current one."""
         of = self.current if of is None else of
-        if of in self._trained:
-            return
-        if len(self._pending) >= REMEMBERED:
-            self._forget_pending()
-        pending = self._pending.get(of)
-        if pending is None:
-            pending = self._pending[of] = [0] * len(PHASE_NAMES)
-        pending[phase] += ns
+        if of not in self._trained:
+            self._pending_of(of).ns[phase] += ns
 
     def backward(self) -> None:
         """A backward: the current iterator trains, and nothing is pending any more."""
@@ -109,40 +111,38 @@ class Iterators:
             if len(self._trained) >= REMEMBERED:
                 self._trained.clear()
             self._trained.add(self.current)
-        if self._pending:
-            self._forget_pending()
+        self._pending.clear()
 
     def evaluates(self, step: OpenStep) -> None:
         """The current iterator is an evaluation's, whether it is ever exhausted or not: to make it,
         and to start its workers, is the evaluation's."""
         pending = self._pending.get(self.current)
         if pending is not None:
-            ns = self._moved(step, STARTUP, pending[STARTUP])
-            pending[STARTUP] = 0
-            step.evaluation_startup_ns += ns if self.current in self._forked else 0
-            self._making.pop(self.current, None)
-            self._forked.discard(self.current)
+            ns = self._moved(step, STARTUP, pending.ns[STARTUP])
+            step.evaluation_startup_ns += ns if pending.forked else 0
+            pending.ns[STARTUP] = pending.making_ns = 0
+            pending.forked = False
 
     def exhausted(self, step: OpenStep) -> bool:
         """The current iterator ended; True when it was an evaluation's, whose time then moves."""
         pending = self._pending.pop(self.current, None)
-        made_ns = self._making.pop(self.current, 0)
-        forked = self.current in self._forked
-        self._forked.discard(self.current)
         self._fresh.discard(self.current)
         if pending is None or self.current in self._trained:
             self._trained.discard(self.current)
             return False
-        for phase, pending_ns in enumerate(pending):
+        for phase, pending_ns in enumerate(pending.ns):
             ns = self._moved(step, phase, pending_ns)
-            if phase == STARTUP and forked:
-                step.evaluation_startup_ns += min(made_ns, ns)
+            if phase == STARTUP and pending.forked:
+                step.evaluation_startup_ns += min(pending.making_ns, ns)
         return True
 
-    def _forget_pending(self) -> None:
-        self._pending.clear()
-        self._making.clear()
-        self._forked.clear()
+    def _pending_of(self, iterator: int) -> _Pending:
+        if len(self._pending) >= REMEMBERED:
+            self._pending.clear()
+        pending = self._pending.get(iterator)
+        if pending is None:
+            pending = self._pending[iterator] = _Pending()
+        return pending
 
     @staticmethod
     def _moved(step: OpenStep, phase: int, ns: int) -> int:

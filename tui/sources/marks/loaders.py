@@ -72,9 +72,7 @@ class DescribedLoaders:
         """An iterator turned out to feed an evaluation, or training."""
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
-        if loader is None:
-            return
-        if loader.evaluation != evaluation:
+        if loader is not None and loader.evaluation != evaluation:
             self._loaders[key] = replace(loader, evaluation=evaluation)
 
     def goes_on(self, iterator: int) -> None:

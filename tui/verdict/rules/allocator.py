@@ -10,6 +10,7 @@ from ..loader import loader_floor
 from ..on_device import idle_of, on_device
 from ..place_names import call_at, place_evidence
 from ..scoring import cause
+from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -25,16 +26,16 @@ def allocator(window: StepWindow) -> Finding | None:
     known, ledger = window.activity, idle_ledger(window)
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
-    emptying = empties_in_loop(window)
+    emptied: list[FrameShare] = []
     share = Share(0.0, 0.0, 0.0)
-    if emptying:
+    if empties_in_loop(window):
+        emptied = [place for place in main_places(window) if empties_cache(place)]
         share = at_most(share_seen(window, empties_cache), idle_of(window))
     asking = max(0.0, ledger.shares["allocator"] - share.mean)
     if asking:
         share = Share(share.mean + asking, max(share.low, without_rows(asking).low), 1.0)
     if share.mean < CONTRIBUTOR or share.low < CONTRIBUTOR:
         return None
-    emptied = [place for place in main_places(window) if emptying and empties_cache(place)]
     headline = f"emptying the allocator's cache takes {percent(share.mean)} of each step"
     advice: tuple[str, ...] = (
         "pad batches to a few sizes: the allocator then reuses what it has",

@@ -19,7 +19,7 @@ from ..code_places import (
 )
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, gain_of_kernels, replayed
-from ..forecast.measured import host_alone, moving, on_tensor_cores
+from ..forecast.measured import host_alone, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..idle_ledger import idle_ledger
@@ -41,6 +41,7 @@ from .gpu_work import (
     bandwidth,
     half_type,
     half_type_gives,
+    halved,
     precision,
     products_seen,
     saturated,
@@ -122,7 +123,7 @@ def _work(window: StepWindow) -> Work | None:
     found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
     if found is None:
         return None
-    found = replace(found, recurs=any(map(recurs, main_places(window))))
+    found = replace(found, recurs=_recurs(window))
     if parts is None or not parts.holds_most:
         return found
     return replace(found, one_call=parts.instead)
@@ -140,6 +141,10 @@ def _replans(window: StepWindow) -> bool:
         return False
     low, middle, high = (forwards[len(forwards) * part // 4] for part in (1, 2, 3))
     return high - low >= limits.VARIES * middle
+
+
+def _recurs(window: StepWindow) -> bool:
+    return any(map(recurs, main_places(window)))
 
 
 def in_fp32(window: StepWindow) -> Finding | None:
@@ -168,10 +173,9 @@ def half_precision(window: StepWindow) -> Finding | None:
     tensor, dram = min(1.0, seen.tensor / seen.busy), min(1.0, seen.dram / seen.busy)
     if tensor < limits.TENSOR_ABSENT:
         return None
-    if tensor < limits.TENSOR_HEALTHY and any(map(recurs, main_places(window))):
+    if tensor < limits.TENSOR_HEALTHY and _recurs(window):
         return None
-    halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
-    left = (1.0 - halved) / half_type_gives(tensor)
+    left = (1.0 - halved(tensor, dram)) / half_type_gives(tensor)
     gain = _gain_beside_waits(window, left) if left < 1.0 else None
     if gain is None:
         return None

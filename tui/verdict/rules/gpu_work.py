@@ -276,8 +276,12 @@ def half_type_gives(tensor: float) -> float:
 def _by_half_type(work: Work) -> float:
     """The part of a step that goes, where products in tf32 take half their time in bf16, and all
     traffic of the memory half its bytes."""
-    halved = min(1.0, work.tensor / limits.TENSOR_FULL + moving(work.dram)) / 2
-    return _as_far_as_the_host_keeps_up(work, halved)
+    return _as_far_as_the_host_keeps_up(work, halved(work.tensor, work.dram))
+
+
+def halved(tensor: float, dram: float) -> float:
+    """Half of the time of products and of the memory's traffic, as part of the busy time."""
+    return min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
 
 
 def estimate(

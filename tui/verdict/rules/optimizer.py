@@ -174,7 +174,7 @@ def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
     least, middle, _ = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
     of_adam = settings.optimizer in ("Adam", "AdamW")
     if of_adam and window.gpu_present and settings.parameter_device != "cpu":
-        least, middle, _ = FUSED_LEFT_ON_GPU
+        least, middle = FUSED_LEFT_ON_GPU
     return 1.0 - (least if at_most else middle)
 
 
