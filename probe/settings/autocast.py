@@ -5,9 +5,12 @@ lies inside: the fetch comes before it, the backward after it. But a parameter t
 leaves the cast in the graph: a copy to another type (`ToCopyBackward`) right above the leaf. So the
 graph is walked from the loss, for a few dozen nodes.
 
-What can not be seen: inside a compiled forward (one node of the graph), inside a custom function,
-where the graph is wider than the walk, and where no parameter with a gradient is cast. The answer
-is None then. A forward that casts its own parameters looks the same, and costs the same.
+A compiled forward is one node of it. What that has saved for its backward shows the type that it
+computed in: a half type at inputs of products where autocast was on.
+
+What can not be seen: inside a custom function, where the graph is wider than the walk, and where no
+parameter with a gradient is cast. The answer is None then. A forward that casts its own parameters
+looks the same, and costs the same.
 """
 
 import sys
@@ -17,6 +20,8 @@ from typing import Any, Final
 
 from .flags import type_name
 
+MOST_SAVED: Final = 64
+"""Tensors that are looked at of one compiled forward, 1 us each."""
 MOST_NODES: Final = 32
 """The last layer of a net lies within 10 to 20 nodes of its loss; a node costs 1 to 2 us."""
 HALVES: Final = ("bfloat16", "float16")
@@ -84,18 +89,32 @@ def nodes_below(root: Any, most: int) -> Iterator[tuple[Any, list[Any]]]:
 def _walked(root: Any) -> str | None:
     off = hidden = False
     for node, leaves in nodes_below(root, MOST_NODES):
-        name = name_of(node)
-        if leaves and name.startswith(_CASTS):
-            types = {_type_of(leaf) for leaf in leaves}
-            if "float32" in types and (to := _type_of(node)) in HALVES:
-                return to
+        name, types = name_of(node), set(map(_type_of, leaves))
+        to = {_type_of(node)} if name.startswith(_CASTS) else set()
         if name.startswith(_COMPILED):
-            hidden = True
-        elif leaves and not off:
+            saved = _types_saved(node)
+            to, hidden = to | saved, hidden or not saved
+            off = off or (saved == {"float32"} and any(map(_is_matrix, leaves)))
+        if leaves and not off:
             off = _type_of(leaves[0]) in HALVES  # the model itself is of that type
+        if "float32" in types and (half := next((one for one in HALVES if one in to), None)):
+            return half
         if not off and name.startswith(_PRODUCTS):
             off = _type_of(node) == "float32"
     return "" if off and not hidden else None
+
+
+def _types_saved(node: Any) -> set[str]:
+    """Of the matrices that a compiled forward keeps for its backward; none where this torch does
+    not show them. What hooks have put away (a checkpoint, an offload) is not asked for: it would
+    be computed or copied anew."""
+    try:
+        kept = node._raw_saved_tensors[:MOST_SAVED]
+        tensors = [one.data for one in kept if one.unpack_hook is None]
+    except (AttributeError, RuntimeError):
+        return set()
+    types = {one.dtype for one in tensors if one.dim() > 1 and one.is_floating_point()}
+    return set(map(type_name, types))
 
 
 def is_leaf(node: Any) -> bool:
@@ -114,3 +133,8 @@ def _type_of(node: Any) -> str | None:
     """Type of what a node made in the forward; None where this torch does not record it."""
     metadata = getattr(node, "_input_metadata", None)
     return type_name(metadata[0].dtype) if metadata else None
+
+
+def _is_matrix(leaf: Any) -> bool:
+    metadata = getattr(leaf, "_input_metadata", None) or ()
+    return any(len(one.shape) > 1 for one in metadata)

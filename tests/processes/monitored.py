@@ -84,15 +84,16 @@ def started(script: str, tmp_path: Path, **environment: str) -> Iterator[Run]:
 
 
 def pages_of(pid: int) -> list[bytes]:
-    """The state pages that a process holds a descriptor of."""
-    found = []
+    """The state pages that a process holds a descriptor of; while one is made there are two of
+    it, the mapping's and the one that it was made with."""
+    found = {}
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         try:
             if page.NAME in os.readlink(fd):
-                found.append(fd.read_bytes())
+                found[fd.stat().st_ino] = fd.read_bytes()
         except FileNotFoundError:
             continue
-    return found
+    return list(found.values())
 
 
 def hello_of(pid: int) -> Hello:

@@ -87,3 +87,73 @@ def test_what_the_graph_does_not_show_is_not_guessed() -> None:
     for _ in range(200):
         deep = deep * 1.01
     assert autocast_of((deep,)) is None, "the walk ends before"
+
+
+SHOWN = hasattr(torch._C._autograd.SavedTensor, "unpack_hook")
+shows_saved = pytest.mark.skipif(not SHOWN, reason="this torch does not show what a node saved")
+
+
+class EndsInSingle(torch.nn.Module):
+    """As a net that computes its loss, or has a norm at its end, does under autocast too."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.float()
+
+
+def compiled(net: torch.nn.Module) -> Callable[..., torch.Tensor]:
+    """Traced as for a compiler, without one."""
+    torch.compiler.reset()
+    found: Callable[..., torch.Tensor] = torch.compile(
+        torch.nn.Sequential(net, EndsInSingle()), backend="aot_eager"
+    )
+    return found
+
+
+@shows_saved
+@pytest.mark.parametrize("half", [HALF, torch.float16, None])
+def test_autocast_is_seen_in_what_a_compiled_forward_saved(half: torch.dtype | None) -> None:
+    net = compiled(net_of(torch.nn.ReLU()))
+    with torch.autocast("cpu", half or HALF, enabled=half is not None):
+        out = net(torch.randn(4, 8))
+    assert out.dtype is torch.float32
+    loss = out.square().sum()
+    assert autocast_of((loss,)) == ("" if half is None else str(half).removeprefix("torch."))
+    loss.backward()
+
+
+@shows_saved
+def test_a_compiled_net_of_bfloat16_is_no_autocast() -> None:
+    out = compiled(net_of(torch.nn.ReLU()).to(HALF))(torch.randn(4, 8, dtype=HALF))
+    assert autocast_of((out.sum(),)) == ""
+
+
+@shows_saved
+def test_a_compiled_loss_in_fp32_does_not_hide_the_nets_autocast() -> None:
+    torch.compiler.reset()
+    loss_in_single = torch.compile(lambda x: x.float().square().mean(), backend="aot_eager")
+    with torch.autocast("cpu", HALF):
+        out = net_of(torch.nn.ReLU())(torch.randn(4, 8))
+    assert autocast_of((loss_in_single(out),)) == "bfloat16"
+
+
+@shows_saved
+def test_what_a_hook_put_away_is_not_brought_back() -> None:
+    net, back = compiled(net_of(torch.nn.ReLU())), []
+
+    def bring(tensor: torch.Tensor) -> torch.Tensor:
+        back.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(torch.clone, bring):
+        loss = net(torch.randn(4, 8)).sum()
+    assert autocast_of((loss,)) is None
+    assert not back
+    loss.backward()
+    assert back
+
+
+@shows_saved
+def test_a_graph_whose_tensors_are_freed_shows_nothing() -> None:
+    loss = compiled(net_of(torch.nn.ReLU()))(torch.randn(4, 8)).sum()
+    loss.backward()
+    assert autocast_of((loss,)) is None

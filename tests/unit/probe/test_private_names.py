@@ -138,6 +138,12 @@ def test_a_graph_without_types_does_not_show_autocast() -> None:
     assert autocast_of((loss,)) is None
 
 
+def test_a_compiled_forward_that_shows_nothing_saved_hides_autocast() -> None:
+    compiled = Node("CompiledFunctionBackward", Node("torch::autograd::AccumulateGrad"))
+    loss = SimpleNamespace(grad_fn=compiled, device=torch.device("cpu"))
+    assert autocast_of((loss,)) is None
+
+
 def test_a_scaler_with_other_methods_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
     assert Optimizers().stepping(optimizer)["scaler"] is False
