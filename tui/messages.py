@@ -223,6 +223,7 @@ class Allocated(msgspec.Struct, frozen=True, array_like=True):
     allocations: int | None
     lowest: int
     fraction: float | None
+    device_frees: int | None = None
 
 
 class Noted(msgspec.Struct, frozen=True, array_like=True):

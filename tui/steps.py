@@ -182,6 +182,8 @@ class GpuMemory(msgspec.Struct, frozen=True, array_like=True):
     differ in length leave more or less behind."""
     fraction: float | None = None
     """Part of the device's memory that PyTorch may take; None: all of it, or not known."""
+    device_frees: int | None = None
+    """Times that memory was given back to the device, since the start: the cache was emptied."""
 
 
 class GpuClock(msgspec.Struct, frozen=True, array_like=True):

@@ -15,6 +15,8 @@ REPORT_NS: Final = 990_000_000
 Counts = tuple[int, int, int, int, int, int, int, int | None, int | None, int | None]
 """Of `messages.Allocated` from `allocated` to `allocations`: bytes, and counts since the start.
 None: this torch does not count it."""
+Figures = tuple[Counts, int | None]
+"""With its `device_frees`, which came later."""
 Allocated = tuple[Any, ...]
 """The fields of `messages.Allocated`."""
 
@@ -48,8 +50,8 @@ class MemoryLook:
     def at_backward(self) -> None:
         """A backward begins: near the height of the step."""
         self.wants_backward = False
-        row = allocator_row(self._events.allocator(self._events.device()))
-        self._at_backward = row[0] if row else None
+        figures = allocator_figures(self._events.allocator(self._events.device()))
+        self._at_backward = figures[0][0] if figures else None
 
     def at_end(self, now_ns: int) -> Allocated | None:
         """A step has ended; what the looks since the last report saw, if one is due."""
@@ -57,20 +59,21 @@ class MemoryLook:
         device = self._events.device()
         if device != self._device:
             self._device, self._lowest, self._at_backward = device, None, None
-        row = allocator_row(self._events.allocator(device))
-        if row is None:
+        figures = allocator_figures(self._events.allocator(device))
+        if figures is None:
             self._reported_ns = now_ns
             return None
+        row, frees = figures
         lowest = row[0] if self._lowest is None else min(self._lowest, row[0])
         if now_ns - self._reported_ns < REPORT_NS:
             self._lowest = lowest
             return None
         self._reported_ns, self._lowest, self.wants_backward = now_ns, None, True
         fraction = self._events.fraction(device)
-        return now_ns, device, self._at_backward, *row, lowest, fraction
+        return now_ns, device, self._at_backward, *row, lowest, fraction, frees
 
 
-def allocator_row(stats: dict[str, Any] | None) -> Counts | None:
+def allocator_figures(stats: dict[str, Any] | None) -> Figures | None:
     """The figures that matter of `torch._C._cuda_memoryStats(device)`; None where there are none.
 
     On an H200's host that call costs 20 us, the flat public `memory_stats()` 120 us.
@@ -80,7 +83,7 @@ def allocator_row(stats: dict[str, Any] | None) -> Counts | None:
     try:
         allocated = stats["allocated_bytes"]["all"]
         reserved = stats["reserved_bytes"]["all"]
-        return (
+        counts = (
             allocated["current"],
             reserved["current"],
             stats["active_bytes"]["all"]["current"],
@@ -92,6 +95,7 @@ def allocator_row(stats: dict[str, Any] | None) -> Counts | None:
             stats.get("num_device_alloc"),
             _current(stats, "allocation"),
         )
+        return counts, stats.get("num_device_free")
     except KeyError:
         return None  # another allocator (cudaMallocAsync, a plugged one) counts other things
 

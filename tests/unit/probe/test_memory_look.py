@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe.device.memory_look import MemoryLook, allocator_row
+from gpuwatch.probe.device.memory_look import MemoryLook, allocator_figures
 from gpuwatch.tui.messages import Allocated
 from tests.unit.probe.fake_device import FakeDevice
 from tests.unit.probe.held_clock import HeldClock
@@ -28,16 +28,17 @@ def test_a_row_holds_what_this_torch_counts() -> None:
     reported = stats(
         inactive_split_bytes={"all": {"current": 70 * MIB}},
         num_device_alloc=41,
+        num_device_free=12,
         allocation={"all": {"current": 512}},
     )
     sizes = (100 * MIB, 1_000 * MIB, 100 * MIB, 900 * MIB, 1_100 * MIB)
-    assert allocator_row(reported) == (*sizes, 1, 0, 70 * MIB, 41, 512)
-    assert allocator_row(stats()) == (*sizes, 1, 0, None, None, None)
+    assert allocator_figures(reported) == ((*sizes, 1, 0, 70 * MIB, 41, 512), 12)
+    assert allocator_figures(stats()) == ((*sizes, 1, 0, None, None, None), None)
 
 
 def test_another_allocator_counts_other_things() -> None:
-    assert allocator_row({"allocated_bytes": {"all": {"current": 1, "peak": 1}}}) is None
-    assert allocator_row(None) is None
+    assert allocator_figures({"allocated_bytes": {"all": {"current": 1, "peak": 1}}}) is None
+    assert allocator_figures(None) is None
 
 
 class Looked:

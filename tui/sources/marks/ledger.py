@@ -173,6 +173,7 @@ class Ledger:
                     allocations=report.allocations,
                     lowest=report.lowest,
                     fraction=report.fraction,
+                    device_frees=report.device_frees,
                 )
             )
 

@@ -1,6 +1,6 @@
 """The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
 
-from ..allocations import asked_of_device, empties_in_loop
+from ..allocations import asked_of_device, empties_in_loop, given_back
 from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
@@ -27,13 +27,16 @@ def allocator(window: StepWindow) -> Finding | None:
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
     emptied: list[FrameShare] = []
-    share = Share(0.0, 0.0, 0.0)
-    if empties_in_loop(window):
+    share, in_loop = Share(0.0, 0.0, 0.0), empties_in_loop(window)
+    if in_loop:
         emptied = [place for place in main_places(window) if empties_cache(place)]
         share = at_most(share_seen(window, empties_cache), idle_of(window))
     asking = max(0.0, ledger.shares["allocator"] - share.mean)
     if asking:
-        share = Share(share.mean + asking, max(share.low, without_rows(asking).low), 1.0)
+        more = without_rows(asking)
+        share = Share(
+            share.mean + asking, max(share.low, more.low), min(1.0, share.high + more.high)
+        )
     if share.mean < CONTRIBUTOR or share.low < CONTRIBUTOR:
         return None
     headline = f"emptying the allocator's cache takes {percent(share.mean)} of each step"
@@ -41,10 +44,10 @@ def allocator(window: StepWindow) -> Finding | None:
         "pad batches to a few sizes: the allocator then reuses what it has",
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: free pieces then join",
     )
-    if emptied:
-        out = f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop"
-        advice = (f"{out}: PyTorch reuses its cached memory", EXPANDABLE)
-    else:
+    if in_loop:
+        call = call_at(emptied[0], EMPTYING_CALL) if emptied else "`torch.cuda.empty_cache()`"
+        advice = (f"take {call} out of the loop: PyTorch reuses its cached memory", EXPANDABLE)
+    if not emptied:
         headline = f"the allocator asks the device for memory {percent(share.mean)} of the time"
     return cause(
         "allocator",
@@ -54,7 +57,7 @@ def allocator(window: StepWindow) -> Finding | None:
         (*(place_evidence(place, "main-thread") for place in emptied[:1]), *_asked(window)),
         advice,
         loader_floor(window),
-        gain_without("allocator", window) if emptied else None,
+        gain_without("allocator", window) if in_loop else None,
     )
 
 
@@ -70,5 +73,7 @@ def _asked(window: StepWindow) -> tuple[Evidence, ...]:
     before, now = warm[0].device_allocs, warm[-1].device_allocs
     if before is not None and now is not None:
         text = f"{(now - before) / steps:.1f} segments are asked of the device a step"
+        if empties_in_loop(window) and (freed := given_back(window)):
+            text += f", and {freed:.1f} given back: the cache is emptied"
         found.append(Evidence(text, "hook", (now - before) / steps, "segments"))
     return tuple(found)

@@ -7,6 +7,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
@@ -47,8 +48,10 @@ def test_what_is_emptied_has_to_be_asked_for_again() -> None:
     assert (seen.share or 0) > (without.share or 0)
 
 
-def asked(step: int, segments: int) -> GpuMemory:
-    return GpuMemory(step, step, 0, 0, 0, 0, 0, 0, None, 0, 0, device_allocs=segments)
+def asked(step: int, segments: int, freed: int | None = None, retries: int = 0) -> GpuMemory:
+    return GpuMemory(
+        step, step, 0, 0, 0, 0, 0, 0, None, retries, 0, device_allocs=segments, device_frees=freed
+    )
 
 
 def test_memory_that_is_asked_for_in_pieces_leaves_the_rest_to_launching() -> None:
@@ -93,3 +96,48 @@ def test_a_few_samples_in_a_short_step_are_enough_of_a_call_in_each() -> None:
     assert ledger is not None
     assert ledger.shares["allocator"] == pytest.approx(3 / 57 + 3.7 * 0.2 / 2.7, abs=0.01)
     assert Engine().judge(seen).finding.kind == "launch"
+
+
+def counted(freed_a_step: float, hits: int, retries: int = 0) -> StepWindow:
+    """Of 3.7 segments asked for in a step of 2.7 ms so many were given back; samples that met the
+    call, of 57."""
+    steps = even(60, forward_ms=1.2, backward_ms=1.3, optimizer_ms=0.2)
+    on_gpu = {"forward_ms": 1.2, "backward_ms": 1.3, "optimizer_ms": 0.2, "lag_ms": 0.01}
+    memory = tuple(
+        asked(step, round(3.7 * step), round(freed_a_step * step), retries * (step > 10))
+        for step in (10, 50)
+    )
+    stacks = on_line(hits / 57, "torch.cuda.empty_cache()" if hits else "x = self.layer(x)")
+    return gpu_window(steps, on_gpu, stacks=stacks, activity=activity(11), gpu_memory=memory)
+
+
+@pytest.mark.parametrize("hits", [0, 1])
+def test_what_was_given_back_is_counted_where_no_sample_meets_the_call(hits: int) -> None:
+    """ "Asks the device for memory 45 % of the time, pad batches", with the call in each step."""
+    seen = counted(3.7, hits)
+    ledger, found = idle_ledger(seen), allocator(seen)
+    assert ledger is not None
+    assert found is not None
+    assert ledger.shares["allocator"] == pytest.approx(hits / 57 + 3.7 * 0.2 / 2.7, abs=0.01)
+    assert found.advice[0].startswith("take `torch.cuda.empty_cache()`")
+    assert "3.7 given back: the cache is emptied" in " ".join(one.text for one in found.evidence)
+    assert Engine().judge(seen).finding.kind == "launch"
+
+
+@pytest.mark.parametrize(("freed", "retries"), [(0.1, 0), (3.7, 1)])
+def test_a_cache_that_grows_or_is_short_is_not_emptied_in_the_loop(
+    freed: float, retries: int
+) -> None:
+    """Batches of new sizes give nothing back, and a request that finds no memory gives all of it:
+    so many samples of the call are one that was met by chance."""
+    found = allocator(counted(freed, hits=1 if retries else 3, retries=retries))
+    assert found is not None
+    assert found.headline.startswith("the allocator asks the device")
+    assert found.advice[0].startswith("pad batches")
+
+
+def test_what_the_allocator_may_take_at_most_is_no_part_of_everything() -> None:
+    """ "Up to >10x" for 45 % of the time."""
+    found = allocator(counted(0.1, hits=0))
+    assert found is not None
+    assert found.share_high == pytest.approx((found.share or 0) + 0.05, abs=0.001)
