@@ -116,8 +116,15 @@ def test_what_follows_a_short_window_is_no_part_of_it() -> None:
     reported = store.between(400 * MS, 510 * MS)
     assert reported is not None
     assert reported.sm == 40.0
-    soon = store.between(905 * MS, 910 * MS)
-    assert soon is None or soon.sm == 0.0
+
+
+def test_a_window_shorter_than_a_reading_has_what_reaches_into_it() -> None:
+    store = GpuStore()
+    for at in range(10):
+        store.seen(reading(100 * at, 40.0 if at < 6 else 0.0))
+    reported = store.between(805 * MS, 810 * MS)
+    assert reported is not None
+    assert reported.sm == 0.0
 
 
 def test_a_power_cap_is_no_throttling() -> None:

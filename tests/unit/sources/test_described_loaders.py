@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gpuwatch.tui.messages import BatchSeen
-from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
+from gpuwatch.tui.sources.marks.loaders import MOST_LOADERS, DescribedLoaders
 from tests.unit.verdict.windows import loader
 
 
@@ -57,3 +57,16 @@ def test_an_iterator_starts_workers_unless_they_persist(
     described.iterated(7, structs.replace(loader(workers), persistent_workers=persistent))
     assert described.starts_workers(7) is starts
     assert not described.starts_workers(8)
+
+
+def test_of_the_loader_that_was_left_out_for_newer_ones_nothing_is_known() -> None:
+    """Its key, an address, may be another one's by then."""
+    described = DescribedLoaders()
+    teachers = structs.replace(loader(0), key=1)
+    described.iterated(1, teachers)
+    described.goes_on(1)
+    assert described.feeds_training(1)
+    for key in range(2, 2 + MOST_LOADERS):
+        described.iterated(key, structs.replace(loader(0), key=key))
+    described.iterated(1, teachers)
+    assert not described.feeds_training(1)

@@ -10,7 +10,15 @@ from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.busy_parts import BUSY
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.forecast.measured import replay_of
-from gpuwatch.tui.verdict.idle_ledger import IDLE, IdleLedger, Part, exposed_wait, idle_ledger
+from gpuwatch.tui.verdict.idle_ledger import (
+    IDLE,
+    IdleLedger,
+    Part,
+    exposed_parts,
+    exposed_wait,
+    idle_ledger,
+)
+from gpuwatch.tui.verdict.on_device import on_device
 from gpuwatch.tui.verdict.rules.allocator import allocator
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.input import input_bound
@@ -19,7 +27,7 @@ from gpuwatch.tui.verdict.rules.sync import sync
 from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
-from tests.unit.verdict.windows import MIB, S, even, loader, run, stacks, window
+from tests.unit.verdict.windows import MIB, MS, S, even, loader, run, stacks, window
 
 FORWARD = stacks([(0.97, "forward (model.py:12)", None)])
 PHASES = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
@@ -226,6 +234,29 @@ def test_of_a_wait_longer_than_all_that_were_measured_the_gpu_hides_what_it_is_b
                                               uncertain_ns=None) for row in measured)
     )  # fmt: skip
     assert exposed_wait(blind) == 0.0
+
+
+def test_of_merged_steps_each_wait_may_be_as_long_and_as_hidden_as_one() -> None:
+    """Four steps in a row of marks: 2 ms of wait are no longer than four of 0.6 ms, and of 28 ms
+    four times what the GPU is behind is hidden."""
+    rows = run(25, lambda n: {"data_ms": 28 if n % 5 == 0 else 2, "forward_ms": 12})
+    waits = ({"wait_ms": 0.2, "data_ms": 0.1}, {"wait_ms": 0.6, "data_ms": 0.5})
+    measured = tuple(
+        gpu_step(row, forward_ms=12.6, lag_ms=0.1, **waits[at % 2])
+        for at, row in enumerate(rows[1::5])
+    )
+    seen = window(
+        [structs.replace(row, count=4) for row in rows],
+        gpu_present=True,
+        gpu_steps=measured,
+        activity=activity(40.0),
+        stacks=FORWARD,
+    )
+    device, parts = on_device(seen), exposed_parts(seen)
+    assert device is not None
+    assert 0.7 < device.exposed_share < 0.8
+    assert min(parts) == round(device.exposed_share * 2 * MS)
+    assert max(parts) == round((28 - 4 * 0.1) * MS)
 
 
 # -- what samples are enough for ---------------------------------------------------------------
