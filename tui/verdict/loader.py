@@ -14,6 +14,9 @@ from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
 from .thresholds.samples import LEAST_STACKS
 from .window import StepWindow
 
+MOST_IN_TURN: Final = 20_000
+"""Fetches that are followed one by one: a few windows' worth of accumulated steps. More is what no
+training has, and what one message can say."""
 PREFETCH: Final = 2
 """Batches that a worker of a DataLoader makes ahead: `prefetch_factor`'s default."""
 RECEIVING_NS: Final = 1_300_000.0
@@ -161,7 +164,7 @@ def feeding(window: StepWindow) -> Feeding | None:
                 make_cpu_ns = min(make_ns, make_cpu_ns)
     elif workers == 0:
         make_ns = make_cpu_ns = wait_ns
-        if all(row.count == 1 for row in window.steps):
+        if total.fetches <= MOST_IN_TURN and all(row.count == 1 for row in window.steps):
             made_ns = tuple(ns for row in window.steps for ns in _each_ns(row))
     main_cpu_ns = batch_ns - wait_ns
     if window.main_cpu_percent is not None:
