@@ -19,7 +19,7 @@ SETTINGS: Final = (
     *("parameter_dtype", "parameter_device", "cudnn_tf32", "capability", "set_to_none"),
     *("failed_guard", "table_rows", "table_bytes", "table_lookups", "training_thread"),
     *("profiler", "unused_parameters", "graph_parameters", "unused_nodes"),
-    *("graph_nodes", "graph_uses", "graph_added_bytes", "cpu_bf16"),
+    *("graph_nodes", "graph_uses", "graph_added_bytes", "cpu_bf16", "host_parameters"),
 )
 """The fields of `messages.Settings` in their order, which a test holds together."""
 

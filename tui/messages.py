@@ -74,7 +74,7 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Deterministic algorithms only; autograd's anomaly detection. Both are slower."""
     autocast: str | None = None
     """Type that autocast was seen to use, as "bfloat16"; "" where products were seen to run without
-    it, None where the graph does not show it (a compiled forward)."""
+    it, None where the graph does not show it (a compiled forward, in an older torch)."""
     scaler: bool | None = None
     """A GradScaler that is enabled steps the optimizer."""
     optimizer: str | None = None
@@ -118,6 +118,8 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Of gradients of parameters that such a backward adds to those of an earlier use."""
     cpu_bf16: bool | None = None
     """The process's CPU multiplies bf16 in one instruction."""
+    host_parameters: int | None = None
+    """Of the tensors that the optimizer updates those that are in the CPU's memory."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,12 +121,13 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     """What an optimizer's groups hold. 1 us a tensor, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
-    parameters = 0
+    parameters = on_host = 0
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if is_lazy(parameter):
                 continue  # of a module that was never called: it has no size
             parameters += 1
+            on_host += parameter.device.type == "cpu"
             place = parameter.dtype, parameter.device
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
@@ -140,6 +141,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "parameter_dtype": None if dtype is None else type_name(dtype),
         "parameter_device": None if device is None else device.type,
         "capability": _capability(device),
+        "host_parameters": on_host,
     }
 
 

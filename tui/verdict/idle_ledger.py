@@ -32,6 +32,7 @@ from .cpu_wait import asleep
 from .findings import EvidenceSource
 from .gpu_clock import copies, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
+from .on_host import crosses_to_host
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
 from .stack_samples import FrameShare
@@ -55,7 +56,7 @@ IdlePart = Literal[
 ]
 """Nothing runs: the step waits for data; a checkpoint, an evaluation or a compilation; a copy from
 the host; the allocator asks the device; the host has waited for the GPU; it runs Python between the
-phases, or sleeps; it launches too slowly; nobody knows."""
+phases, sleeps, or computes itself; it launches too slowly; nobody knows."""
 IDLE: Final[tuple[IdlePart, ...]] = get_args(IdlePart)
 Part = BusyPart | IdlePart
 
@@ -122,7 +123,8 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
         if within < causes.ASLEEP_AWAKE * min(dry, account.left):
             # A thread that launches runs all through the phases; one without a core waits for those
             # that do.
-            account.take("input" if crowded(window) else "launch", dry)
+            beside: IdlePart = "input" if crowded(window) else "launch"
+            account.take("host" if crosses_to_host(window) else beside, dry)
     account.take("unexplained", 1.0)
     busy = max(0.0, 1.0 - sum(account.taken.values()))
     for part, amount in busy_parts(busy, activity if known else None, window).items():

@@ -41,6 +41,7 @@ from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .debugging import debugging
+from .on_cpu import on_cpu
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
@@ -169,7 +170,7 @@ def host(window: StepWindow) -> Finding | None:
     """What was left on for debugging, single steps that are held up, every step's own Python, or
     sleep within a phase: of those that hold about as much as the largest the first, which is the
     most specific."""
-    judges = (debugging, now_and_then, _steady, within_phases, asleep_within)
+    judges = (debugging, on_cpu, now_and_then, _steady, within_phases, asleep_within)
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)

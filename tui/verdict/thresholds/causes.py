@@ -75,6 +75,10 @@ HOST_ALIKE: Final = 0.8
 ASLEEP_AWAKE: Final = 0.5
 """A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly; nor
 does one compute on lines that wait by their name, if it sleeps for half of what they hold."""
+CROSSING_BYTES: Final = 4e6
+CROSSING_BACK: Final = 0.25
+"""Of a step over the link to the host, and of what comes over it to the GPU: DeepSDF with its codes
+on the CPU sends 1.2 GB back for 1.1 GB. A copy to the GPU alone sends 7 % of itself back."""
 
 FORWARD_OF_BACKWARD_ON_CPU: Final = (0.74, 0.25)
 """Of a net on a CPU, what its forward takes of what its backward takes, and how far nets lie from

@@ -1,0 +1,71 @@
+"""Parameters that were left on the CPU beside a net on the GPU."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.idle_ledger import idle_ledger
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.rules.on_cpu import on_cpu
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.noted import settings
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even, stacks
+
+STEP = {"forward_ms": 700, "backward_ms": 1_470, "optimizer_ms": 20}
+"""DeepSDF's on an H200: 1.1 GB go to the GPU in each step, and 1.2 GB of gradients come back."""
+
+
+def codes_on_host(sent_mb: float = 1_190, received_mb: float = 1_090, **known: Any) -> StepWindow:
+    """So many MB over the link in a step of 2.19 s."""
+    given = {"parameters": 27, "parameter_device": "cuda", "host_parameters": 1, **known}
+    return gpu_window(
+        even(60, **STEP),
+        {**STEP, "lag_ms": 0.04},
+        settings=settings(**given),
+        activity=activity(
+            13.0, pcie_tx_mb_s=sent_mb / 2.19, pcie_rx_mb_s=received_mb / 2.19, sm=12.0
+        ),
+        stacks=stacks([(0.95, "_engine_run_backward (torch/autograd/graph.py:869)", None)]),
+    )
+
+
+def test_codes_that_were_left_on_the_cpu() -> None:
+    """ "Launch, 3.6x by a CUDA graph", of a step that makes an input of 1,048,576 x 259 on the CPU:
+    7.2x by taking the codes to the GPU."""
+    seen = codes_on_host()
+    ledger, found = idle_ledger(seen), on_cpu(seen)
+    assert ledger is not None
+    assert found is not None
+    assert ledger.shares["launch"] == 0.0
+    assert ledger.shares["host"] == pytest.approx(0.87, abs=0.12)
+    assert found.evidence[0].text == "1 of 27 parameters are on the CPU"
+    assert found.evidence[1].text.startswith("1.1 GiB a step come back")
+    assert found.forecast is not None
+    assert found.forecast.high is None, "at least"
+    assert 1.5 < found.forecast.speedup < 2.0
+    assert Engine().judge(seen).finding.kind == "host"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        codes_on_host(host_parameters=0),
+        codes_on_host(host_parameters=None),
+        codes_on_host(parameter_device="cpu"),
+        codes_on_host(sent_mb=80),
+        codes_on_host(sent_mb=1.2, received_mb=1.1),
+    ],
+    ids=["all on the GPU", "an older probe", "most on the CPU", "copies alone", "a few numbers"],
+)
+def test_launches_are_not_the_hosts_where_nothing_crosses(other: StepWindow) -> None:
+    assert on_cpu(other) is None
+    assert launch(other) is not None
+
+
+def test_a_checkpoint_crosses_too() -> None:
+    seen = codes_on_host()
+    rows = even(60, checkpoint_ms=5, **STEP)
+    assert on_cpu(replace(seen, steps=tuple(rows), all_recent=tuple(rows))) is None
