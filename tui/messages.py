@@ -51,6 +51,9 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     accelerator."""
     varies: bool | None = None
     """Its batches differ in size, and not only the last of an epoch; None until that is known."""
+    trains: bool = False
+    """A backward has followed a batch of it. An evaluation that leaves gradients on does not show
+    that it is one before its first end."""
 
     @property
     def restarts(self) -> bool:

@@ -85,9 +85,10 @@ class LoaderStore:
         return tuple(self._loaders.values())
 
     def training(self) -> tuple[Loader, ...]:
-        """Newest first, without those of evaluations, unless there are no others."""
-        newest_first = tuple(reversed(self._loaders.values()))
-        return tuple(one for one in newest_first if not one.evaluation) or newest_first
+        """Those that a backward has followed first, each kind newest first, without those of
+        evaluations, unless there are no others."""
+        newest_first = sorted(reversed(self._loaders.values()), key=lambda one: not one.trains)
+        return tuple(one for one in newest_first if not one.evaluation) or tuple(newest_first)
 
     def beside_training(self, chunks: Iterable[StacksSeen]) -> frozenset[int]:
         """Workers that make no batch of the training's, and idle whether it is late or not: those

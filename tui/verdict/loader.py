@@ -232,6 +232,19 @@ def all_ready(window: StepWindow) -> bool:
     return any(row.ready is not None for row in window.steps) and not often_late(window)
 
 
+def all_made(window: StepWindow) -> bool:
+    """Nearly always all batches that workers make ahead were made by the time that one was fetched:
+    then none was late, whatever the training waited for. (Of a few that lie ready the next in order
+    may be missing.)"""
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.num_workers:
+        return False
+    ahead = loader.num_workers * (loader.prefetch_factor or PREFETCH)
+    counted = [row.ready for row in window.steps if row.ready is not None]
+    made = sum(ready >= ahead - 1 for ready in counted)
+    return bool(counted) and made >= READY_ENOUGH * len(counted)
+
+
 def _busy(window: StepWindow, total: Spent) -> Share | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks
@@ -240,7 +253,7 @@ def _busy(window: StepWindow, total: Spent) -> Share | None:
         return of_samples(1.0 - stacks.worker_idle_share, stacks.worker_samples)
     device = on_device(window)
     exposed_share = 1.0 if device is None else device.exposed_share
-    late = window.gpu_present or not all_ready(window)
+    late = not (all_made(window) if window.gpu_present else all_ready(window))
     if late and exposed_share * total.data_ns >= ENTER_SHARE * total.wall_ns:
         return Share(1.0, 1.0, 1.0)  # a loader that is the limit is never idle
     if window.workers is not None and window.workers.cpu_percent is not None:

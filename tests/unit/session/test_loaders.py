@@ -80,3 +80,14 @@ def test_padding_is_that_of_the_training_loaders_newest_batches() -> None:
     kept = [one.kept for one in store.padding()]
     assert kept == list(range(210, 210 + MOST_PADDING))
     assert LoaderStore().padding() == ()
+
+
+def test_a_first_evaluation_that_leaves_gradients_on_is_not_taken_for_the_training() -> None:
+    """NCF tests its net without `no_grad`: "num_workers 0 → 1, the training thread loads every
+    batch itself", of a training with four workers."""
+    store = LoaderStore()
+    store.update(structs.replace(loader(1, 10, 11), trains=True))
+    store.update(loader(2))
+    assert [one.key for one in store.training()] == [1, 2]
+    store.update(structs.replace(loader(2), trains=True))
+    assert [one.key for one in store.training()] == [2, 1], "the next part of a training"

@@ -70,3 +70,15 @@ def test_of_the_loader_that_was_left_out_for_newer_ones_nothing_is_known() -> No
         described.iterated(key, structs.replace(loader(0), key=key))
     described.iterated(1, teachers)
     assert not described.feeds_training(1)
+
+
+def test_a_loader_trains_once_a_backward_has_followed_its_batch() -> None:
+    described = DescribedLoaders()
+    described.iterated(7, loader(2))
+    assert not described.all()[0].trains
+    described.serves(7, evaluation=True)
+    assert not described.all()[0].trains
+    described.serves(7, evaluation=False)
+    assert described.all()[0].trains
+    described.iterated(8, loader(2))
+    assert described.all()[0].trains, "in its next epoch too"

@@ -45,6 +45,7 @@ class DescribedLoaders:
                 described,
                 iterations=max(described.iterations, before.iterations + 1),
                 evaluation=before.evaluation,
+                trains=before.trains,
                 batch_bytes=before.batch_bytes,
                 batch_tensors=before.batch_tensors,
                 batch_device=before.batch_device,
@@ -72,8 +73,11 @@ class DescribedLoaders:
         """An iterator turned out to feed an evaluation, or training."""
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
-        if loader is not None and loader.evaluation != evaluation:
-            self._loaders[key] = replace(loader, evaluation=evaluation)
+        if loader is None:
+            return
+        if loader.evaluation != evaluation or not (evaluation or loader.trains):
+            trains = loader.trains or not evaluation
+            self._loaders[key] = replace(loader, evaluation=evaluation, trains=trains)
 
     def goes_on(self, iterator: int) -> None:
         """It is fetched from with gradients off, and was before the last backward."""

@@ -37,6 +37,7 @@ from .input_pattern import (
     comes_first,
     folded,
     gain,
+    handed_over,
     limited_by,
     named,
     or_without_any,
@@ -213,14 +214,15 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
     serial,
     burst,
+    handed_over,
     waiting,
     oversubscribed,
     too_few_workers,
 )
 """The first that applies. An iterator for every batch is no loader's fault. Waiting at epoch starts
 comes before workers because more of them make it worse; a burst before what its few late batches
-wait for, since the mean is fast enough; the cores before the number of workers because they limit
-it."""
+wait for, since the mean is fast enough; batches that lay ready are no worker's fault; the cores
+before the number of workers because they limit it."""
 
 
 def input_bound(window: StepWindow) -> Finding | None:

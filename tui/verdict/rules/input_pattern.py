@@ -9,7 +9,7 @@ from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advic
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
-from ..loader import Feeding, WorkerPlan
+from ..loader import Feeding, WorkerPlan, all_made
 from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
@@ -160,6 +160,20 @@ def received(feeding: Feeding) -> Evidence:
     upper quartile 2.0 ms in 66 generated runs), more where cores are short."""
     text = f"every batch lay ready: {ms(feeding.wait_ns)} are receiving it from its worker"
     return Evidence(text, "hook", feeding.wait_ns / 1e6, "ms")
+
+
+def handed_over(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """Beside a GPU, where every batch lay ready. Of loaders without a slow batch 32 that do not pin
+    made the training thread wait 1.5 ms for each batch, and 82 that do 0.2 ms (medians, H100 and
+    H200): a thread receives batches where it pins them. What the training gains nobody measured."""
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not window.gpu_present or not all_made(window):
+        return None
+    fewer = "fewer tensors in a batch, or larger batches: each tensor is handed over by itself"
+    if loader.pin_memory:
+        return Explained(None, (received(feeding),), (fewer,))
+    pin = "DataLoader(..., pin_memory=True): a thread of the loader's receives batches then"
+    return Explained(None, (received(feeding),), (pin, fewer))
 
 
 def limited_by(feeding: Feeding, wanted: int) -> str:

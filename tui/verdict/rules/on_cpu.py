@@ -37,7 +37,10 @@ def on_cpu(window: StepWindow) -> Finding | None:
             Evidence(f"{left} of {settings.parameters} parameters are on the CPU", "hook"),
             Evidence(text, counted_by(activity), sent),
         ),
-        (f"move the {left} parameters that are on the CPU to the GPU, with their inputs",),
+        (
+            f"move the parameters on the CPU ({left} of {settings.parameters}) to the GPU, "
+            "with their inputs",
+        ),
         loader_floor(window),
     )
     return replace(found, forecast=at_least(speedup_of(share / 2)))
