@@ -10,6 +10,45 @@ from .thresholds.hysteresis import CONTRIBUTOR
 from .window import StepWindow
 
 
+@dataclass(frozen=True, slots=True)
+class WarmCounts:
+    """The first and the last reading of the allocator after the warm-up."""
+
+    first: GpuMemory
+    last: GpuMemory
+
+    @property
+    def steps(self) -> int:
+        """Between the two, 1 or more."""
+        return self.last.step - self.first.step
+
+    @property
+    def retries(self) -> int:
+        """Allocations between them that had to empty the cache first."""
+        return self.last.retries - self.first.retries
+
+    @property
+    def asked(self) -> float | None:
+        """Segments asked of the device in a step; None where that was not counted."""
+        return self._in_a_step(self.first.device_allocs, self.last.device_allocs)
+
+    @property
+    def given_back(self) -> float | None:
+        """Segments given back to it in a step; None where that was not counted."""
+        return self._in_a_step(self.first.device_frees, self.last.device_frees)
+
+    def _in_a_step(self, before: int | None, now: int | None) -> float | None:
+        return None if before is None or now is None else (now - before) / self.steps
+
+
+def warm_counts(window: StepWindow) -> WarmCounts | None:
+    """None while there are no two of them, of different steps."""
+    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
+    if len(warm) < 2 or warm[-1].step <= warm[0].step:
+        return None
+    return WarmCounts(warm[0], warm[-1])
+
+
 def asked_of_device(window: StepWindow) -> float | None:
     """The most of the time, 0 to 1, that PyTorch's allocator can have spent asking the device for
     memory after the warm-up; None where it does not in most steps. With giving it back, unless
@@ -17,10 +56,10 @@ def asked_of_device(window: StepWindow) -> float | None:
 
     A request that had to empty the cache first may take any time: None of the rest is excluded.
     """
-    warm = _warm(window)
-    if warm is None:
+    counts = warm_counts(window)
+    if counts is None:
         return None
-    if (warm.last.retries - warm.first.retries) / warm.steps >= limits.RETRIES_A_STEP:
+    if counts.retries / counts.steps >= limits.RETRIES_A_STEP:
         return 1.0
     asked, whole = segments_asked(window), spent(window.steps).wall_ns
     if asked is None or not whole:
@@ -32,59 +71,24 @@ def asked_of_device(window: StepWindow) -> float | None:
 def segments_asked(window: StepWindow) -> float | None:
     """Segments that the allocator asks of the device in a step after the warm-up; None where it
     does not in most steps."""
-    warm = _warm(window)
-    before, now = (
-        (None, None) if warm is None else (warm.first.device_allocs, warm.last.device_allocs)
-    )
-    if warm is None or before is None or now is None:
-        return None
-    asked = (now - before) / warm.steps
-    return asked if asked >= limits.SEGMENTS_A_STEP else None
+    counts = warm_counts(window)
+    asked = None if counts is None else counts.asked
+    return asked if asked is not None and asked >= limits.SEGMENTS_A_STEP else None
 
 
 def empties_in_loop(window: StepWindow) -> bool:
     """The allocator's cache is emptied as the training goes. Samples show that it takes a part of
     the time; or the segments that are asked for were given back before, by the allocator's own
-    count. Where nobody counted them, samples show as much of the call as that must take: one that
-    is met once gives back what one step asks for, not all of them."""
+    count. Where nobody counted them, or a request that found no memory may have emptied it, samples
+    show as much of the call as that must take: one that is met once gives back what one step asks
+    for, not all of them."""
     seen = share_seen(window, empties_cache)
     if seen.low >= CONTRIBUTOR:
         return True
-    asked = segments_asked(window)
-    if asked is None:
+    counts, asked = warm_counts(window), segments_asked(window)
+    if counts is None or asked is None:
         return False
-    if (freed := given_back(window)) is not None:
-        return freed >= limits.GIVEN_BACK * asked
+    if counts.given_back is not None and not counts.retries:
+        return counts.given_back >= limits.GIVEN_BACK * asked
     freed_ns = asked * window.observed * limits.SEGMENT_FREED_NS
     return seen.mean * spent(window.steps).wall_ns >= freed_ns
-
-
-def given_back(window: StepWindow) -> float | None:
-    """Segments that the allocator gives back to the device in a step after the warm-up, which it
-    does where its cache is emptied; None where that was not counted, or a request that found no
-    memory may have done it."""
-    warm = _warm(window)
-    if warm is None or warm.first.device_frees is None or warm.last.device_frees is None:
-        return None
-    if warm.last.retries > warm.first.retries:
-        return None
-    return (warm.last.device_frees - warm.first.device_frees) / warm.steps
-
-
-@dataclass(frozen=True, slots=True)
-class _Warm:
-    """The first and last reading of the allocator after the warm-up, and the steps between."""
-
-    first: GpuMemory
-    last: GpuMemory
-
-    @property
-    def steps(self) -> int:
-        return self.last.step - self.first.step
-
-
-def _warm(window: StepWindow) -> _Warm | None:
-    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
-    if len(warm) < 2 or warm[-1].step <= warm[0].step:
-        return None
-    return _Warm(warm[0], warm[-1])

@@ -1,4 +1,4 @@
-"""What no step on the GPU's clock holds, and the copies to the GPU."""
+"""What no step on the GPU's clock holds, and what goes over the link to the GPU and back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -208,3 +208,27 @@ def _queued(window: RunFacts) -> float:
 def _tiny(window: RunFacts) -> bool:
     loader = window.loaders[0] if window.loaders else None
     return loader is not None and (loader.batch_tensors or 0) >= limits.TINY_COPIES
+
+
+# Parameters that were left on the CPU, with all that is looked up in them and concatenated.
+
+
+def crosses_to_host(window: StepWindow) -> bool:
+    """Parameters lie on the CPU beside a net on the GPU, and their gradients come back over the
+    link in each step: what the GPU waits for then is no launch. A checkpoint crosses it too, so
+    that a window that holds one shows nothing."""
+    settings, activity = window.settings, window.activity
+    if settings is None or not settings.host_parameters or settings.parameter_device != "cuda":
+        return False
+    if activity is None or any(row.checkpoint_ns for row in window.steps):
+        return False
+    received, sent = activity.pcie_rx_mb_s or 0.0, activity.pcie_tx_mb_s or 0.0
+    return sent >= limits.CROSSING_BACK * received and sent_bytes(window) >= limits.CROSSING_BYTES
+
+
+def sent_bytes(window: StepWindow) -> float:
+    """Bytes over the link from the GPU to the host in a step; 0 where nobody counts them."""
+    activity, total = window.activity, spent(window.steps)
+    if activity is None or activity.pcie_tx_mb_s is None or not total.steps:
+        return 0.0
+    return activity.pcie_tx_mb_s * 1e6 * total.wall_ns / 1e9 / total.steps

@@ -30,9 +30,8 @@ from .code_places import (
 )
 from .cpu_wait import asleep
 from .findings import EvidenceSource
-from .gpu_clock import copies, unmeasured
+from .gpu_clock import copies, crosses_to_host, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
-from .on_host import crosses_to_host
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
 from .stack_samples import FrameShare

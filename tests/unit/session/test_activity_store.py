@@ -108,21 +108,23 @@ def test_means_over_the_time_of_the_window() -> None:
     assert store.between(10_000 * MS, 11_000 * MS) is None
 
 
-def test_what_follows_a_short_window_is_no_part_of_it() -> None:
-    """29 steps of 4 ms, and a checkpoint behind them: 22 % of the time busy, not 41 %."""
+def idle_from_the_sixth_on() -> GpuStore:
+    """Ten readings, a tenth of a second apart."""
     store = GpuStore()
     for at in range(10):
         store.seen(reading(100 * at, 40.0 if at < 6 else 0.0))
-    reported = store.between(400 * MS, 510 * MS)
+    return store
+
+
+def test_what_follows_a_short_window_is_no_part_of_it() -> None:
+    """29 steps of 4 ms, and a checkpoint behind them: 22 % of the time busy, not 41 %."""
+    reported = idle_from_the_sixth_on().between(400 * MS, 510 * MS)
     assert reported is not None
     assert reported.sm == 40.0
 
 
 def test_a_window_shorter_than_a_reading_has_what_reaches_into_it() -> None:
-    store = GpuStore()
-    for at in range(10):
-        store.seen(reading(100 * at, 40.0 if at < 6 else 0.0))
-    reported = store.between(805 * MS, 810 * MS)
+    reported = idle_from_the_sixth_on().between(805 * MS, 810 * MS)
     assert reported is not None
     assert reported.sm == 0.0
 

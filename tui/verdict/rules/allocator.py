@@ -1,6 +1,6 @@
 """The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
 
-from ..allocations import asked_of_device, empties_in_loop, given_back
+from ..allocations import asked_of_device, empties_in_loop, warm_counts
 from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
@@ -54,26 +54,28 @@ def allocator(window: StepWindow) -> Finding | None:
         None,
         share,
         headline,
-        (*(place_evidence(place, "main-thread") for place in emptied[:1]), *_asked(window)),
+        (
+            *(place_evidence(place, "main-thread") for place in emptied[:1]),
+            *_asked(window, in_loop),
+        ),
         advice,
         loader_floor(window),
         gain_without("allocator", window) if in_loop else None,
     )
 
 
-def _asked(window: StepWindow) -> tuple[Evidence, ...]:
+def _asked(window: StepWindow, in_loop: bool) -> tuple[Evidence, ...]:
     """Calls that reached the device, a step."""
-    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
-    if asked_of_device(window) is None:
+    counts = warm_counts(window)
+    if counts is None or asked_of_device(window) is None:
         return ()
-    found, steps = [], warm[-1].step - warm[0].step
-    if retries := warm[-1].retries - warm[0].retries:
-        text = f"{retries:,} allocations in {steps:,} steps had to empty the cache first"
-        found.append(Evidence(text, "hook", float(retries)))
-    before, now = warm[0].device_allocs, warm[-1].device_allocs
-    if before is not None and now is not None:
-        text = f"{(now - before) / steps:.1f} segments are asked of the device a step"
-        if empties_in_loop(window) and (freed := given_back(window)):
-            text += f", and {freed:.1f} given back: the cache is emptied"
-        found.append(Evidence(text, "hook", (now - before) / steps, "segments"))
+    found = []
+    if counts.retries:
+        text = f"{counts.retries:,} allocations in {counts.steps:,} steps had to empty the cache"
+        found.append(Evidence(f"{text} first", "hook", float(counts.retries)))
+    if counts.asked is not None:
+        text = f"{counts.asked:.1f} segments are asked of the device a step"
+        if in_loop and not counts.retries and counts.given_back:
+            text += f", and {counts.given_back:.1f} given back: the cache is emptied"
+        found.append(Evidence(text, "hook", counts.asked, "segments"))
     return tuple(found)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import percent, size
+from ..gpu_clock import crosses_to_host, sent_bytes
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..on_device import counted_by
-from ..on_host import crosses_to_host, sent_bytes
 from ..scoring import cause, speedup_of
 from ..statistics import without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR

@@ -270,15 +270,10 @@ def _denormal(window: StepWindow, call_ns: float) -> str | None:
     )
 
 
-def _updating(window: StepWindow) -> float:
-    """Part of the host's time in `step()` itself: no other form of the optimizer clips faster."""
-    return sum(row.optimizer_ns for row in window.steps) / max(1, spent(window.steps).wall_ns)
-
-
-def _forecast(window: StepWindow, share: float, updating: float) -> Forecast | None:
+def _forecast(window: StepWindow, share: float) -> Forecast | None:
     """Of sparse updates, by the rows that they leave out; of a fused form on a CPU, by what that
-    leaves of the `updating`, without the clipping that is in the `share`; of that None on a GPU,
-    where the replay knows."""
+    leaves of the time in `step()` itself, for it clips no faster, and clipping is in the `share`;
+    of that None on a GPU, where the replay knows."""
     settings, floor = window.settings, loader_floor_sampled(window)
     floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
@@ -293,7 +288,8 @@ def _forecast(window: StepWindow, share: float, updating: float) -> Forecast | N
     if window.gpu_present or settings is None or not updated_together(window):
         return None
     least, middle, most = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
-    gains = (speedup_of(updating * (1 - left)) for left in (middle, most, least))
+    own = sum(row.optimizer_ns for row in window.steps) / max(1, spent(window.steps).wall_ns)
+    gains = (speedup_of(own * (1 - left)) for left in (middle, most, least))
     return Forecast(*gains)
 
 
@@ -359,7 +355,7 @@ def optimizer(window: StepWindow) -> Finding | None:
     if no_faster is not None:
         # Less than what makes a verdict: no fix of this training's is known to give anything back.
         return replace(found, forecast=Forecast(1.0, 1.0, found.speedup or 1.0))
-    forecast = _forecast(window, share.mean, _updating(window))
+    forecast = _forecast(window, share.mean)
     if forecast is not None and forecast.low > 1.0 and _by_rows(window) is not None:
         # What a sparse table gives back is known, and not some part of the bound.
         found = replace(found, speedup=forecast.speedup, speedup_is="estimate")

@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
@@ -390,12 +389,3 @@ def test_whether_batches_lie_ready_is_not_known_without_a_probe() -> None:
     found_by_samples = oversubscribed(SampleWindow(**facts, samples=(), sampled=sampled), fed)
     assert found_by_samples is not None
     assert found_by_samples.advice[0].startswith("num_workers 4 → 2")
-
-
-@pytest.mark.parametrize("fetches", [10**5, 2**53])
-def test_fetches_that_no_step_can_hold_are_not_followed_one_by_one(fetches: int) -> None:
-    """A message may say any number: a tuple of so many took the monitor's memory."""
-    rows = [structs.replace(row, fetches=fetches) for row in even(60, data_ms=4, forward_ms=6)]
-    fed = feeding(window(rows, loaders=(loader(0),)))
-    assert fed is not None
-    assert fed.made_ns == ()

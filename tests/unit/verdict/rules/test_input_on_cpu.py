@@ -4,11 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.verdict.code_places import fetches
 from gpuwatch.tui.verdict.cpu_wait import seen_before_the_net, seen_with_sleep
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import STAYS_ON_CPU
+from gpuwatch.tui.verdict.loader import feeding
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.statistics import Share
@@ -159,3 +161,12 @@ def test_a_net_that_is_mostly_frozen_is_known_by_samples_alone() -> None:
     """Its backward is short, and its forward is none of a batch's making."""
     assert of_38(2 / 38, 13.1, 1.0).mean == pytest.approx(2 / 38)
     assert of_38(0.0, 13.1, 1.0).mean == 0.0
+
+
+@pytest.mark.parametrize("fetches", [10**5, 2**53])
+def test_fetches_that_no_step_can_hold_are_not_followed_one_by_one(fetches: int) -> None:
+    """A message may say any number: a tuple of so many took the monitor's memory."""
+    rows = [structs.replace(row, fetches=fetches) for row in even(60, data_ms=4, forward_ms=6)]
+    fed = feeding(window(rows, loaders=(loader(0),)))
+    assert fed is not None
+    assert fed.made_ns == ()
