@@ -81,6 +81,13 @@ def step(batch):
         (net(part) / 4).backward()  # 1
     optimizer.step()
 """
+SUPPORTS = """
+def forward(self, x, support):
+    out = [x]
+    for a in support:
+        out.append(self.nconv(x, a))  # 1
+    return torch.cat(out, dim=1)
+"""
 SAMPLED = """
 def sample(x):
     for t in reversed(range(1000)):
@@ -101,6 +108,7 @@ def sample(x):
         (EPOCHS, ("<module>", "train"), ""),
         (ACCUMULATED, ("step",), ""),
         (SAMPLED, ("sample",), ""),
+        (SUPPORTS, ("forward",), ""),
     ],
 )
 def test_a_net_that_is_called_for_parts_of_a_batch(

@@ -135,15 +135,18 @@ def _parts_of(loop: ast.AST, line: int) -> Parts | None:
 
 
 def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
-    """Something is called there that does not change from turn to turn, with what does, and with
-    nothing that an earlier turn has made: the turns could be one call."""
+    """Something is called there that does not change from turn to turn, first of all with what
+    does, and with nothing that an earlier turn has made: the turns could be one call. What is given
+    before a part is whole in each turn, as the features to which a graph network applies one
+    support after the other."""
     body = loop.body if isinstance(loop, (ast.For, ast.AsyncFor)) else [loop]
     for one in (one for each in body for one in ast.walk(each)):
         if isinstance(one, ast.Call) and holds(one, line) and name_of(one.func) not in NO_NETS:
             given = set[str]().union(*map(names_in, (*one.args, *one.keywords)))
             fixed = not names_in(one.func) & parts.names
             states = any(map(STATES.search, given - parts.names))
-            if fixed and given & parts.names and not given & parts.carried and not states:
+            leads = names_in(one.args[0]) if one.args else given
+            if fixed and leads & parts.names and not given & parts.carried and not states:
                 return True
     return False
 
