@@ -130,6 +130,8 @@ def _warm_after(rows: Sequence[Step], horizon: int) -> int:
     latest = _latest(compiled)
     if not compiled:
         latest = min(latest, _long_enough(early, latest))
+    least = max(least, first_use := _last_first_use(early))
+    latest = max(latest, first_use)
     for index in range(len(early)):
         row = early[index]
         done = row.number - row.count
@@ -147,6 +149,19 @@ def _long_enough(early: Sequence[Step], latest: int) -> int:
         if row.end_ns >= until_ns and row.number >= limits.WARMUP_LEAST:
             return row.number
     return latest
+
+
+def _last_first_use(early: Sequence[Step]) -> int:
+    """Number of the last of the first steps whose net took far longer than in the others; 0 without
+    one. Of waits for data nothing follows: those of a loader that is too slow come again."""
+    rows = [row for row in early if row.number <= limits.WARMUP_GIVE_UP]
+    works = [(row.forward_ns + row.backward_ns + row.optimizer_ns) / row.count for row in rows]
+    if not works:
+        return 0
+    least_ns = max(limits.FIRST_USE_NS, limits.FIRST_USE * median(works))
+    return max(
+        (row.number for row, work in zip(rows, works, strict=True) if work > least_ns), default=0
+    )
 
 
 def _latest(compiled: int) -> int:

@@ -52,6 +52,19 @@ def test_compilation_belongs_to_the_warm_up() -> None:
     assert warm_after(late) == 10
 
 
+def test_the_first_use_of_a_part_of_the_net_belongs_to_the_warm_up() -> None:
+    """StarGAN trains its generator in each fifth step: 2.8 s the first time, and a quarter of the
+    headline's window was launches then."""
+    first = run(40, lambda n: {"forward_ms": 20, "backward_ms": 2_800 if n == 5 else 4})
+    assert warm_after(first) == 5
+    seventh = run(40, lambda n: {"forward_ms": 20, "backward_ms": 2_800 if n == 7 else 4})
+    assert warm_after(seventh) == 7
+    late = run(40, lambda n: {"forward_ms": 20, "backward_ms": 2_800 if n == 12 else 4})
+    assert warm_after(late) == 5
+    again = run(40, lambda n: {"forward_ms": 20, "data_ms": 2_800 if n % 3 == 0 else 4})
+    assert warm_after(again) == 3, "a loader that is too slow is so again"
+
+
 def test_a_run_joined_late_has_no_warm_up() -> None:
     assert warm_after(even(200, forward_ms=50)[100:]) == 0
 
