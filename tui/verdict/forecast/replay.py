@@ -113,6 +113,11 @@ UNKNOWN_WAITS: Final = 0.8
 """Samples in functions that are known to wait explain less than a fifth of a wait that both clocks
 show: it is in one that is not known."""
 
+QUEUED: Final = 1024
+LAUNCH_NS: Final = 10_000
+"""The launch queue holds so many, and PyTorch's host takes about so long for one (7 to 25 us of nets
+on H200s). For a host that never waits a GPU is behind by a full queue, whose launches take the host
+so long for each that they take the GPU, or the host is the slower one of the two."""
 NEARLY: Final = 0.1
 """A GPU that was behind by a tenth of a phase had nearly caught up: what was queued is no reason to
 take it for busy all through, nor a host that loses so little of a lead for one that waits…"""
@@ -279,6 +284,7 @@ def segments_of(
         for span, work in zip(row, worked, strict=True)
         if span.name in ISSUING
     )
+    launching = min(1.0, QUEUED * LAUNCH_NS / max(1.0, *(span.after_ns for span in row)))
     lost_ns = sum(span.drop_ns for span, cut in zip(row, cuts, strict=True) if cut)
     # What the host lost of its lead and did not wait for, it worked.
     own = 0.0 if waited is None or not lost_ns else max(0.0, 1 - waited * step_ns / lost_ns)
@@ -302,7 +308,7 @@ def segments_of(
             found.append(Segment(span.name, gap, 0.0))
             found.append(Segment(span.name, max(0.0, work - span.after_ns), work))
         elif ahead and span.name in ISSUING:
-            found.append(Segment(span.name, 0.0, work))
+            found.append(Segment(span.name, span.host_ns * launching, work))
         else:
             found.append(Segment(span.name, span.host_ns, work))
     if waited is not None and syncs and row[-1].after_ns <= keeps_up_ns:
