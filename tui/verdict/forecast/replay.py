@@ -115,9 +115,9 @@ show: it is in one that is not known."""
 
 QUEUED: Final = 1024
 LAUNCH_NS: Final = 10_000
-"""The launch queue holds so many, and PyTorch's host takes about so long for one (7 to 25 us of nets
-on H200s). For a host that never waits a GPU is behind by a full queue, whose launches take the host
-so long for each that they take the GPU, or the host is the slower one of the two."""
+"""The launch queue holds so many, and PyTorch's host takes about so long for one (7 to 25 us of
+nets on H200s). For a host that never waits a GPU is behind by a full queue, whose launches take the
+host so long for each that they take the GPU, or the host is the slower of the two."""
 NEARLY: Final = 0.1
 """A GPU that was behind by a tenth of a phase had nearly caught up: what was queued is no reason to
 take it for busy all through, nor a host that loses so little of a lead for one that waits…"""

@@ -179,8 +179,8 @@ the choice of kernels, the optimizer's state) comes once, however long a step is
 FIRST_USE: Final = 10.0
 FIRST_USE_NS: Final = 300_000_000
 """One of those whose net takes so many times as long as in others, and so long, uses a part of it
-for the first time (StarGAN trains its generator in each fifth step: 2.8 s the first time on an H200,
-33 ms then): the warm-up lasts until behind it."""
+for the first time (StarGAN trains its generator in each fifth step: on an H200 2.8 s the first
+time, 33 ms then): the warm-up lasts until behind it."""
 COMPILE_HORIZON: Final = 20
 """A compilation among the first steps is warm-up; a later one is a recompilation."""
 COMPILE_SETTLES: Final = 2
