@@ -14,7 +14,13 @@ from ..step_time import spent
 from ..thresholds import hysteresis as limits
 from ..window import RunFacts, StepWindow
 from .measured import replay_of
-from .removals import NET, removal_by_one_call, removal_of, removal_of_kernels
+from .removals import (
+    NET,
+    removal_by_one_call,
+    removal_by_step_graph,
+    removal_of,
+    removal_of_kernels,
+)
 from .replay import Removal, StepReplay, replay
 
 
@@ -46,6 +52,10 @@ class Replayed:
         """The same where the net is called once for a whole batch and not for its parts."""
         removed = removal_by_one_call(self.window, self.record)
         return None if removed is None else self._of_all(self._after(removed), False)
+
+    def in_one_graph(self) -> float:
+        """The same where the whole step is one CUDA graph."""
+        return self._of_all(self._after(removal_by_step_graph(self.window, self.record)), False)
 
     def with_kernels(self, left: float) -> float:
         """The same where the net's kernels take this part of their time."""
@@ -108,6 +118,12 @@ def gain_of_one_call(window: StepWindow) -> Gain | None:
     known = replayed(window)
     left = None if known is None else known.in_one_call()
     return None if left is None else Gain(1.0 / left, "estimate")
+
+
+def gain_of_step_graph(window: StepWindow) -> float | None:
+    """Steps a second after over before, of a CUDA graph of the whole step."""
+    known = replayed(window)
+    return None if known is None else 1.0 / known.in_one_graph()
 
 
 def gain_of_kernels(window: StepWindow, left: float) -> Gain | None:

@@ -27,6 +27,7 @@ from ..thresholds.gpu import (
     GRAPH_LEFT_NS,
     PASS_NS_A_TENSOR,
     SEGMENT_ASKED_NS,
+    STEP_GRAPH_NS,
 )
 from ..window import StepWindow
 from .replay import ISSUING, Removal, StepReplay
@@ -77,11 +78,18 @@ def _optimizer(window: StepWindow, _: StepReplay) -> Removal:
 def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The net's forward and backward, replayed as a graph. What else the host does in them takes
     what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
-    something is left of every launch. No graph holds the optimizer."""
+    something is left of every launch. No graph of the net holds the optimizer."""
     issued, beside_ns = record.host_ns(NET), _beside_the_net(window, record) * record.step_ns
     net_ns = max(0.0, issued - beside_ns)
     left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
     return Removal(host=dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0))
+
+
+def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:
+    """Likewise the whole step with its loss and its optimizer, launched at once."""
+    issued, beside_ns = record.host_ns(NET), _beside_the_net(window, record) * record.step_ns
+    left = min(1.0, (beside_ns + STEP_GRAPH_NS) / issued) if issued else 1.0
+    return Removal(host={**dict.fromkeys(NET, left), "optimizer": 0.0})
 
 
 def _passes(window: StepWindow) -> float:

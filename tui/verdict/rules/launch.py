@@ -22,10 +22,10 @@ from ..code_places import (
 from ..cpu_wait import Starved, core_wait_evidence, remedies
 from ..cpu_wait import starved as short_of_cores
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_of_one_call, gain_without
-from ..forecast.interval import at_least
+from ..forecast.gain import gain_of_one_call, gain_of_step_graph, gain_without
+from ..forecast.interval import at_least, forecast_of
 from ..forecast.measured import moving
-from ..format import ms, percent
+from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..idle_ledger import idle_ledger, keeps_up, starved
 from ..loader import loader_floor
@@ -36,7 +36,7 @@ from ..scoring import cause
 from ..statistics import Share, without_rows
 from ..step_time import issued_of
 from ..thresholds import causes as limits
-from ..thresholds.gpu import LOOP_SHARE
+from ..thresholds.gpu import LOOP_SHARE, STEP_GRAPH_WITHIN, STEP_GRAPH_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .attention import planned_anew
@@ -154,7 +154,7 @@ def launch(window: StepWindow) -> Finding | None:
     )
     first = (ANOMALY_OFF, None if cells is None else cells.instead)
     if found.speedup is None or not (by_parts or advice[0] in first):
-        return planned_anew(found, window)
+        return planned_anew(_or_step_graph(found, window), window)
     gain = gain_without("launch", window, at_most=False)
     if by_parts and (one_call := gain_of_one_call(window)) is not None:
         if not (any(map(recurs, main_places(window))) or _reads_anew(activity)):
@@ -162,6 +162,20 @@ def launch(window: StepWindow) -> Finding | None:
         gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
+
+
+def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
+    """A graph of the net leaves the loss and the optimizer to the host. Where one of the whole step
+    would give much more, that is said, and is the upper end of the forecast."""
+    gain, likely = gain_of_step_graph(window), forecast_of(found)
+    if gain is None or likely is None or likely.high is None or likely.kind != "estimate":
+        return found
+    if not found.advice[0].startswith(GRAPH) or gain < STEP_GRAPH_WORTH * likely.speedup:
+        return found
+    whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer, about {times(gain)}"
+    advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
+    forecast = replace(likely, high=max(likely.high, STEP_GRAPH_WITHIN * gain))
+    return replace(found, advice=advice, forecast=forecast)
 
 
 def _reads_anew(activity: GpuActivity) -> bool:

@@ -53,6 +53,12 @@ graphs and the gradient of each parameter. Least squares over 20 small nets of 7
 H200s, of which 0.5 to 2.7 ms were left of 1.7 to 9.4; with each left out of the fit, the step after
 it is 7 % off at the median and 24 % in one of ten. A third of the net's time and 1 ms at the most,
 which four nets gave before, are 13 and 39 % off."""
+STEP_GRAPH_NS: Final = 60_000
+STEP_GRAPH_WITHIN: Final = 1.3
+STEP_GRAPH_WORTH: Final = 1.15
+"""What the host still does for a graph of a whole step; how far above the forecast its gain was at
+the most, in nine of eleven public scripts on H200s (0.56 to 2.1 times it, at the median 0.97); and
+from how much more than a graph of the net alone it is named."""
 FORWARD_OF_BACKWARD: Final = 0.83
 """Of the host's time for a backward, what the forward takes: the median of 15 launch-bound nets on
 H200s whose phase holds hardly anything else, 0.63 to 1.06 of 13 of them."""

@@ -36,6 +36,20 @@ def test_a_gpu_that_keeps_up_and_idles_waits_for_launches() -> None:
     assert verdict.confidence > 0.8
 
 
+def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
+    """DeepFM on an H200: 1.6x by a graph of the net was all that was said; one of its whole step
+    gave 2.1x. Where the GPU is the limit soon, both give the same."""
+    each = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimizer_ms": 1.2}
+    for busy, named in ((12.0, True), (55.0, False)):
+        found = launch(gpu_window(even(400, **each), each, activity=activity(busy, sm=2.0)))
+        assert found is not None
+        forecast = forecast_of(found)
+        assert forecast is not None
+        assert forecast.high is not None
+        assert ("whole step with its optimizer, about 7.6x" in found.advice[0]) is named
+        assert (forecast.high > 7.6) is named
+
+
 def test_batches_that_differ_in_size_are_for_a_graph_of_each() -> None:
     """DETR's pictures: a graph of the step, it was advised, and no two batches were alike. Compiled
     for all sizes an LSTM became slower, and a graph's forecast stood beside it."""
