@@ -27,7 +27,7 @@ from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
-from .input_epoch_start import begun_anew, epoch_start, is_short
+from .input_epoch_start import begun_anew, begun_beside, epoch_start, is_short
 from .input_pattern import (
     Explained,
     Explanation,
@@ -256,7 +256,8 @@ def input_bound(window: StepWindow) -> Finding | None:
     if device is None:
         headline = f"waiting for data takes {percent(share.mean)} of each step"
     if why.sub == "epoch-start":
-        headline = f"starting epochs takes {percent(share.mean)} of the time"
+        what = "epochs" if begun_beside(window) is None else "another loader than the training's"
+        headline = f"starting {what} takes {percent(share.mean)} of the time"
     if window.gpu_present and device is None:
         headline += ", by the host's clock"
     fetched = _fetched(window)

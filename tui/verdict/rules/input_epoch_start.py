@@ -33,6 +33,9 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     parts, whole = starts_of_workers(window), epoch_parts(window)
     waits = sum(row.data_ns for row in window.steps)
     loader, device = window.loaders[0] if window.loaders else None, on_device(window)
+    beside = begun_beside(window)
+    if beside is not None:
+        loader = beside
     if loader is None or not loader.num_workers:
         parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
@@ -43,7 +46,8 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
         return None
     each_ns = sum(starts) / len(starts)
     evaluated = any(shared_starts(window))
-    text = f"{ms(each_ns)} until the first batch of an epoch"
+    text = f"{ms(each_ns)} until the first batch of "
+    text += "an epoch" if beside is None else _named(beside)
     if evaluated:
         text = f"{ms(each_ns)} of starting workers for an epoch and its evaluation"
     if whole is not None:
@@ -62,6 +66,13 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
             "the workers persist, so the first batch itself is late: see what the dataset does "
             "when an epoch begins",
         )
+    elif beside is not None:
+        other = _named(beside, "the other")
+        advice = (
+            f"persistent_workers=True for {other}: its workers are restarted by every iter()",
+            "keep its iterator, and take next() of that: each start of it makes batches ahead that "
+            "nobody takes",
+        )
     else:
         theirs = " for the training's loader and the evaluation's" if evaluated else ""
         advice = (
@@ -77,6 +88,24 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
         goes_ns = taken_ns - len(starts) * min(each_ns, feeding.make_ns)
         forecast = interval_of("input", speedup_of(device.exposed_share * goes_ns / wall_ns))
     return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def begun_beside(window: StepWindow) -> Loader | None:
+    """The loader that is begun within the training's epoch: more starts than that has had epochs
+    are another one's, as of a batch to test with that `next(enumerate(loader))` takes every 10
+    steps (PointNet)."""
+    starts = sum(row.startup_ns > 0 for row in window.steps)
+    if not window.loaders or starts <= window.loaders[0].iterations:
+        return None
+    begun = [one for one in window.loaders[1:] if one.iterations >= starts]
+    return max(begun, key=lambda one: one.iterations, default=None)
+
+
+def _named(loader: Loader, which: str = "another") -> str:
+    """ "another loader (ShapeNetDataset, 90 batches)"."""
+    about = [loader.dataset] if loader.dataset else []
+    about += [] if loader.batches is None else [f"{loader.batches:,} batches"]
+    return f"{which} loader ({', '.join(about)})" if about else f"{which} loader"
 
 
 def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:

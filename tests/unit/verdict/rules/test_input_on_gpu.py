@@ -174,3 +174,17 @@ def test_some_that_lie_ready_may_lack_the_one_that_is_next() -> None:
     seen = handing_over(6)
     assert not found(seen).advice[0].startswith("DataLoader(..., pin_memory=True)")
     assert loader_floor(seen) == 1.0
+
+
+def test_a_loader_that_is_begun_within_an_epoch_is_not_the_trainings() -> None:
+    """PointNet takes a batch to test with from a new iterator every 10 steps: its training's epochs
+    were to be made longer. On an H200 1.9x by workers of that loader that persist."""
+    rows = run(60, lambda n: {"startup_ms": 200 if n % 10 == 1 else 0, "forward_ms": 10})
+    training = loader(4, batches=380)
+    tests = loader(4, key=2, batches=90, dataset="Held", iterations=6)
+    finding = found(window(rows, loaders=(training, tests)))
+    assert finding.headline.startswith("starting another loader than the training's takes")
+    assert "persistent_workers=True for the other loader (Held, 90 batches)" in finding.advice[0]
+    assert "longer epochs" not in " ".join(finding.advice)
+    short = found(window(rows, loaders=(loader(4, iterations=6, batches=10), tests)))
+    assert short.headline.startswith("starting epochs takes")
