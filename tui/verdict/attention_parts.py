@@ -39,10 +39,19 @@ def attention_from_parts(places: Sequence[FrameShare]) -> FrameShare | None:
     for one in places:
         if not one.in_net or not ATTENTION_CALL.search(one.line):
             continue
-        function = [here for here in places if users_function(here) == users_function(one)]
+        function = _of_function(places, one)
         if share_held(function) >= CONTRIBUTOR and _Lines.of(function).attend(one):
             return one
     return None
+
+
+def share_of_function(places: Sequence[FrameShare], one: FrameShare) -> float:
+    """Of all samples those in the function of one of the places, 0 to 1."""
+    return share_held(_of_function(places, one))
+
+
+def _of_function(places: Sequence[FrameShare], one: FrameShare) -> list[FrameShare]:
+    return [here for here in places if users_function(here) == users_function(one)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tests.unit.verdict.noted import (
     FP32,
     STEP,
     epochs,
+    in_net,
     lines,
     on_gpu,
     packed_reviews,
@@ -83,6 +84,8 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
     short = {"memory": tuple(memory(lambda _: 60 * GIB, 20, 10)), "memory_limit_bytes": 61 * GIB}
     of_the_gpu = {"gpu_memory_limit_bytes": 64 * GIB}
     one = settings(threads=1, parameter_device="cpu")
+    heads = ("att = q @ k.mT", "att = F.softmax(att, dim=-1)", "y = att @ v")
+    scores = in_net(*((0.1, f"a (train.py:{at})", line) for at, line in enumerate(heads, 6)))
     fused = settings(fused=True, parameter_device="cpu")
     several = [
         on_gpu(off, stacks=place, **short),
@@ -98,6 +101,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
             workers=replace(worker_use(2, 99), oldest_s=9.0, cpu_each=((98.0, 99.0),) * 2),
         ),
         packed_reviews(),
+        window(even(60, **STEP), stacks=scores),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

@@ -21,6 +21,7 @@ from .data import (
 )
 from .training import (
     anomaly,
+    attention_in_steps,
     costly_update,
     deterministic,
     emptied_cache,
@@ -42,6 +43,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (float64, "model.float()"),
     (emptied_cache, "empty_cache"),
     (tf32, "set_float32_matmul_precision"),
+    (attention_in_steps, "scaled_dot_product_attention"),
     (scaler, "GradScaler"),
     (blocking_copies, "non_blocking"),
     (pageable_batches, "pin_memory"),

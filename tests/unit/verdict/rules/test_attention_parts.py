@@ -2,9 +2,11 @@
 
 import pytest
 
+from gpuwatch.tui.verdict.notes.training import attention_in_steps
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.advice_runs import limited
+from tests.unit.verdict.windows import even, window
 
 SCORES = "att = q @ k.transpose(-2, -1)"
 
@@ -23,6 +25,21 @@ def told(*lines: str, share: float = 0.05) -> bool:
     found = compute(limited(sm=95, tensor=5, fp32=4, dram=80, stacks=stacks))
     assert found is not None
     return "scaled_dot_product_attention" in found.advice[0]
+
+
+def test_attention_in_steps_is_a_note_where_something_else_is_the_limit() -> None:
+    """A GPT whose heads are computed one by one: tf32 was all that was said of it."""
+    lines = (SCORES, "att = F.softmax(att, dim=-1)", "y = att @ v")
+    for share, noted in ((0.24, True), (0.01, False)):
+        places = [
+            FrameShare(share / 3, f"Head.forward (gpt.py:{at})", None, line, in_net=True)
+            for at, line in enumerate(lines, 66)
+        ]
+        note = attention_in_steps(window(even(60), stacks=Stacks(200, tuple(places), 0, (), None)))
+        assert (note is not None) is noted
+        if note is not None:
+            assert "`F.softmax(att, dim=-1)` at gpt.py:67" in note.text
+            assert note.cost == "24% of main-thread samples are in its function"
 
 
 @pytest.mark.parametrize(
