@@ -309,6 +309,11 @@ def segments_of(
             found.append(Segment(span.name, max(0.0, work - span.after_ns), work))
         elif ahead and span.name in ISSUING:
             found.append(Segment(span.name, span.host_ns * launching, work))
+        elif span.name == "forward" and span.before_ns > keeps_up_ns and copied:
+            # A copy of the batch waits for what is queued before it.
+            drained_ns = min(copied * step_ns, span.before_ns, span.host_ns)
+            found.append(Segment("forward", 0.0, 0.0, waits=True))
+            found.append(Segment("forward", span.host_ns - drained_ns, work))
         else:
             found.append(Segment(span.name, span.host_ns, work))
     if waited is not None and syncs and row[-1].after_ns <= keeps_up_ns:
