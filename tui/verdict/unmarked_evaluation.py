@@ -107,8 +107,10 @@ def evaluating_pauses(window: StepWindow) -> Pauses | None:
     period_ns = found.each_ns + found.spacing_steps * found.step_ns
     mean = max(0.0, found.each_ns - behind) / period_ns
     acting = what_evaluates(window) != "evaluation"
+    # Samples show the wait for the training as well.
+    held = mean if acting else found.each_ns / period_ns
     most = seen.high if acting else seen.mean
-    if most < SAME_PAUSES * mean or mean < SAME_PAUSES * seen.mean:
+    if most < SAME_PAUSES * held or held < SAME_PAUSES * seen.mean:
         return None
     # Of what is in the pauses of a rollout nothing else is to go: they are as well known as marks.
     error = found.share.high - found.share.mean if acting else ENTER_LOW

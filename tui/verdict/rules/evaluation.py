@@ -172,6 +172,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
     paused = evaluating_pauses(window)
     if paused is not None:
         share = paused.share
+    if share.mean < CONTRIBUTOR:
+        return None  # all but the wait for the training's kernels
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
     seldom_at, cheaper = _LAUNCHES if launches else _ADVICE[what]
     where = by_user_function(replace(one, caller=one.evaluation or one.caller) for one in places)

@@ -137,6 +137,22 @@ def test_an_evaluation_that_waits_for_the_training_is_not_all_its_own() -> None:
     assert (between_measured_steps(9.0).speedup or 0) < 1.35
 
 
+@pytest.mark.parametrize(("lag_ms", "share"), [(0.3, 0.23), (40.0, None)])
+def test_pauses_in_which_an_evaluation_waits_for_the_training_cost_nothing(
+    lag_ms: float, share: float | None
+) -> None:
+    """Generated run 1629: one batch of 1 ms every 40 steps, 40 ms behind as it reads its result.
+    "Evaluation takes 20 % of the time" was said of a GPU that is busy for 95 %."""
+    parts = {"forward_ms": 1.5, "backward_ms": 1.7}
+    rows = run(400, lambda n: {**parts, "forward_ms": 41.5 if n % 40 == 0 else 1.5})
+    place = FrameShare(0.26, "estimate_loss (train.py:80)", None, phase="evaluation")
+    places, busy = Stacks(38, (place,), 0, (), None), activity(95, sm=86)
+    seen = gpu_window(rows, {**parts, "lag_ms": lag_ms}, activity=busy, stacks=places, loaders=())
+    found = evaluation(seen)
+    assert found is None if share is None else found is not None
+    assert found is None or found.share == pytest.approx(share, abs=0.02)
+
+
 def test_pauses_that_are_not_what_the_samples_show_do_not_measure_it() -> None:
     found = evaluation(in_pauses(40, 0.12))
     assert found is not None
