@@ -14,14 +14,15 @@ looks the same, and costs the same.
 """
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, Final
 
 from .flags import type_name
 
 MOST_SAVED: Final = 64
-"""Tensors that are looked at of one compiled forward, 1 us each."""
+"""Tensors that are looked at of one compiled forward, 1 us each: the last ones, for its parameters
+come first."""
 MOST_NODES: Final = 32
 """The last layer of a net lies within 10 to 20 nodes of its loss; a node costs 1 to 2 us."""
 HALVES: Final = ("bfloat16", "float16")
@@ -92,9 +93,9 @@ def _walked(root: Any) -> str | None:
         name, types = name_of(node), set(map(_type_of, leaves))
         to = {_type_of(node)} if name.startswith(_CASTS) else set()
         if name.startswith(_COMPILED):
-            saved = _types_saved(node)
-            to, hidden = to | saved, hidden or not saved
-            off = off or (saved == {"float32"} and any(map(_is_matrix, leaves)))
+            computed_in = _computed_in(node, leaves)
+            to, hidden = to | {computed_in}, hidden or computed_in is None
+            off = off or computed_in == "float32"
         if leaves and not off:
             off = _type_of(leaves[0]) in HALVES  # the model itself is of that type
         if "float32" in types and (half := next((one for one in HALVES if one in to), None)):
@@ -104,17 +105,31 @@ def _walked(root: Any) -> str | None:
     return "" if off and not hidden else None
 
 
-def _types_saved(node: Any) -> set[str]:
-    """Of the matrices that a compiled forward keeps for its backward; none where this torch does
-    not show them. What hooks have put away (a checkpoint, an offload) is not asked for: it would
-    be computed or copied anew."""
+def _computed_in(node: Any, leaves: list[Any]) -> str | None:
+    """The type of a compiled forward's products, by the matrices that it keeps for its backward and
+    that are no parameters: each product keeps its input. None where this torch does not show them,
+    or where they are too few: a forward that is computed anew (a checkpoint) keeps the inputs of
+    its parts, which autocast leaves in float32, and one buffer may have any type."""
+    matrices = sum(map(_is_matrix, leaves))
+    kept = _types_kept(node, leaves) if matrices else []
+    products = min(matrices, MOST_SAVED // 2)
+    halves = Counter(one for one in kept if one in HALVES).most_common(1)
+    if not halves:
+        return "float32" if products and kept.count("float32") >= products else None
+    half, count = halves[0]
+    return half if count > products / 2 else None
+
+
+def _types_kept(node: Any, leaves: list[Any]) -> list[str]:
+    """What hooks have put away (a checkpoint, an offload) is not asked for: it would be computed or
+    copied anew."""
     try:
-        kept = node._raw_saved_tensors[:MOST_SAVED]
-        tensors = [one.data for one in kept if one.unpack_hook is None]
+        parameters = {leaf.variable.data_ptr() for leaf in leaves}
+        kept = [one for one in node._raw_saved_tensors[-MOST_SAVED:] if one.unpack_hook is None]
+        tensors = [one.data for one in kept if one.data.data_ptr() not in parameters]
     except (AttributeError, RuntimeError):
-        return set()
-    types = {one.dtype for one in tensors if one.dim() > 1 and one.is_floating_point()}
-    return set(map(type_name, types))
+        return []
+    return [type_name(one.dtype) for one in tensors if one.dim() > 1 and one.is_floating_point()]
 
 
 def is_leaf(node: Any) -> bool:

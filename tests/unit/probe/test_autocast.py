@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from gpuwatch.probe.settings.autocast import autocast_of
 from gpuwatch.probe.settings.optimizers import Optimizers
@@ -134,6 +135,53 @@ def test_a_compiled_loss_in_fp32_does_not_hide_the_nets_autocast() -> None:
     with torch.autocast("cpu", HALF):
         out = net_of(torch.nn.ReLU())(torch.randn(4, 8))
     assert autocast_of((loss_in_single(out),)) == "bfloat16"
+
+
+class Recomputed(torch.nn.Module):
+    """Its net is computed anew in the backward: the forward keeps its inputs alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = net_of(torch.nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = checkpoint(self.net, x, use_reentrant=False)
+        return found
+
+
+@shows_saved
+@pytest.mark.parametrize("on", [True, False])
+def test_a_compiled_forward_that_is_computed_anew_does_not_show_its_type(on: bool) -> None:
+    """A GPT with checkpoints, compiled, under autocast: bf16 was advised to it."""
+    net = compiled(Recomputed())
+    with torch.autocast("cpu", HALF, enabled=on):
+        out = net(torch.randn(4, 8))
+    assert autocast_of((out.square().sum(),)) is None
+
+
+class Rotated(torch.nn.Module):
+    """With a buffer of a half type, as position embeddings have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.register_buffer("turns", torch.randn(4, 8).to(HALF))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.second(self.first(x) * self.turns)
+        return found
+
+
+@shows_saved
+@pytest.mark.parametrize(("half", "shown"), [(torch.float16, "float16"), (None, None)])
+def test_one_saved_buffer_is_not_the_type_of_a_compiled_net(
+    half: torch.dtype | None, shown: str | None
+) -> None:
+    """float16 with a GradScaler was to do without it, as bfloat16 does."""
+    net = compiled(Rotated())
+    with torch.autocast("cpu", half or HALF, enabled=half is not None):
+        out = net(torch.randn(4, 8))
+    assert autocast_of((out.square().sum(),)) == shown
 
 
 @shows_saved
