@@ -47,6 +47,8 @@ GRAPH: Final = (
     'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the '
     "step"
 )
+LOOPS_OF: Final = ("transformers", "lightning")
+"""Libraries whose loop trains."""
 # One compilation for all sizes, dynamic=True, launches kernel after kernel: 0.81x, 1.15x, 1.3x of
 # an LSTM, a BERT and a GCN whose steps took 3 to 15 times as long as their kernels on an H100.
 GRAPHS_OF_SIZES: Final = (
@@ -166,7 +168,11 @@ def launch(window: StepWindow) -> Finding | None:
 
 def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
     """A graph of the net leaves the loss and the optimizer to the host. Where one of the whole step
-    would give much more, that is said, and is the upper end of the forecast."""
+    would give much more, that is said, and is the upper end of the forecast. A GradScaler asks the
+    host in each step, ranks wait for each other in it, and a library's loop is no place for it."""
+    settings, framework = window.settings, window.stacks and window.stacks.framework
+    if window.world_size > 1 or framework in LOOPS_OF or (settings and settings.scaler):
+        return found
     gain, likely = gain_of_step_graph(window), forecast_of(found)
     if gain is None or likely is None or likely.high is None or likely.kind != "estimate":
         return found
