@@ -101,7 +101,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
             workers=replace(worker_use(2, 99), oldest_s=9.0, cpu_each=((98.0, 99.0),) * 2),
         ),
         packed_reviews(),
-        window(even(60, **STEP), stacks=scores),
+        window(even(60, **STEP), stacks=scores, gpu_present=True),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

@@ -100,8 +100,9 @@ def emptied_cache(window: StepWindow) -> Note | None:
 
 def attention_in_steps(window: StepWindow) -> Note | None:
     """A dozen launches for each head or layer, and a matrix of scores that is written and read
-    between them. A small GPT on an H200, head by head: 1.42x by PyTorch's one kernel."""
-    places = main_places(window)
+    between them. A small GPT on an H200, head by head: 1.42x by PyTorch's one kernel. With dropout
+    a CPU has none."""
+    places = main_places(window) if window.gpu_present else ()
     found = attention_from_parts(places)
     if found is None:
         return None

@@ -93,12 +93,23 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
 def begun_beside(window: StepWindow) -> Loader | None:
     """The loader that is begun within the training's epoch: more starts than that has had epochs
     are another one's, as of a batch to test with that `next(enumerate(loader))` takes every 10
-    steps (PointNet)."""
+    steps (PointNet). A training may make its loader anew for each epoch."""
     starts = sum(row.startup_ns > 0 for row in window.steps)
-    if not window.loaders or starts <= window.loaders[0].iterations:
+    if not window.loaders:
         return None
-    begun = [one for one in window.loaders[1:] if one.iterations >= starts]
+    training = window.loaders[0]
+    epochs = sum(one.iterations for one in window.loaders if _alike(one, training))
+    begun = [one for one in window.loaders if one.iterations >= starts > epochs and one.restarts]
     return max(begun, key=lambda one: one.iterations, default=None)
+
+
+def _alike(one: Loader, other: Loader) -> bool:
+    """As far as their descriptions tell, of the same samples in the same batches."""
+    return (one.dataset, one.batch_size, one.batches) == (
+        other.dataset,
+        other.batch_size,
+        other.batches,
+    )
 
 
 def _named(loader: Loader, which: str = "another") -> str:

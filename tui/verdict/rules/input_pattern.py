@@ -9,7 +9,7 @@ from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advic
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
-from ..loader import Feeding, WorkerPlan, all_made
+from ..loader import HANDED_NS, Feeding, WorkerPlan, all_made
 from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
@@ -165,15 +165,18 @@ def received(feeding: Feeding) -> Evidence:
 def handed_over(window: StepWindow, feeding: Feeding) -> Explained | None:
     """Beside a GPU, where every batch lay ready. Of loaders without a slow batch 32 that do not pin
     made the training thread wait 1.5 ms for each batch, and 82 that do 0.2 ms (medians, H100 and
-    H200): a thread receives batches where it pins them. What the training gains nobody measured."""
+    H200): a thread receives batches where it pins them. What the training gains nobody measured, so
+    that this is a bound; nor what fewer tensors give."""
     loader = window.loaders[0] if window.loaders else None
     if loader is None or not window.gpu_present or not all_made(window):
         return None
     fewer = "fewer tensors in a batch, or larger batches: each tensor is handed over by itself"
     if loader.pin_memory:
-        return Explained(None, (received(feeding),), (fewer,))
+        return Explained(None, (received(feeding),), (fewer,), gain_known=False)
+    most = max(1.0, feeding.batch_ns / (feeding.other_ns + HANDED_NS))
     pin = "DataLoader(..., pin_memory=True): a thread of the loader's receives batches then"
-    return Explained(None, (received(feeding),), (pin, fewer))
+    bound = Forecast(most, 1.0, most)
+    return Explained(None, (received(feeding),), (pin, fewer), forecast=bound)
 
 
 def limited_by(feeding: Feeding, wanted: int) -> str:

@@ -35,7 +35,9 @@ def test_attention_in_steps_is_a_note_where_something_else_is_the_limit() -> Non
             FrameShare(share / 3, f"Head.forward (gpt.py:{at})", None, line, in_net=True)
             for at, line in enumerate(lines, 66)
         ]
-        note = attention_in_steps(window(even(60), stacks=Stacks(200, tuple(places), 0, (), None)))
+        seen = Stacks(200, tuple(places), 0, (), None)
+        assert attention_in_steps(window(even(60), stacks=seen)) is None, "a CPU has no such kernel"
+        note = attention_in_steps(window(even(60), stacks=seen, gpu_present=True))
         assert (note is not None) is noted
         if note is not None:
             assert "`F.softmax(att, dim=-1)` at gpt.py:67" in note.text

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.loader import loader_floor
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.scoring import missing_of
@@ -168,6 +169,27 @@ def test_batches_that_all_lay_ready_are_handed_over_and_no_worker_is_late(
     assert finding.evidence[-1].text.startswith("every batch lay ready: 2.0 ms are receiving it")
     assert finding.advice[0].startswith(first)
     assert loader_floor(seen) < 0.1
+    forecast = forecast_of(finding)
+    if pinned:
+        assert forecast is None, "what fewer tensors give nobody measured"
+    else:
+        assert forecast is not None
+        assert (forecast.kind, forecast.low) == ("bound", 1.0)
+        assert forecast.speedup == pytest.approx(6.0 / 4.2, rel=0.02)
+
+
+def test_one_batch_ahead_that_is_never_there_does_not_lie_ready() -> None:
+    """One worker with prefetch_factor=1: 0 of 1 was taken for all but one."""
+    seen = replace(handing_over(0), loaders=(loader(1, prefetch_factor=1),))
+    assert loader_floor(seen) == 1.0
+    assert "pin_memory" not in found(seen).advice[0]
+
+
+def test_what_lay_ready_before_the_first_of_many_fetches_says_nothing_of_the_others() -> None:
+    """A queue that is full after a long update, and empty eight micro-batches later."""
+    whole = handing_over(8)
+    seen = replace(whole, steps=tuple(structs.replace(row, fetches=32) for row in whole.steps))
+    assert loader_floor(seen) == 1.0
 
 
 def test_some_that_lie_ready_may_lack_the_one_that_is_next() -> None:
@@ -186,5 +208,8 @@ def test_a_loader_that_is_begun_within_an_epoch_is_not_the_trainings() -> None:
     assert finding.headline.startswith("starting another loader than the training's takes")
     assert "persistent_workers=True for the other loader (Held, 90 batches)" in finding.advice[0]
     assert "longer epochs" not in " ".join(finding.advice)
-    short = found(window(rows, loaders=(loader(4, iterations=6, batches=10), tests)))
-    assert short.headline.startswith("starting epochs takes")
+    short = (loader(4, iterations=6, batches=10),)
+    anew = tuple(loader(4, key=10 + at, batches=10) for at in range(6))
+    kept = loader(2, key=5, iterations=40, dataset="Unlabelled", persistent_workers=True)
+    for loaders in ((*short, tests), (*anew, tests), (training, kept)):
+        assert found(window(rows, loaders=loaders)).headline.startswith("starting epochs takes")
