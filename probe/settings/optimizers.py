@@ -57,7 +57,7 @@ class Optimizers:
 
     def stepping(self, optimizer: Any) -> dict[str, Any]:
         """What an optimizer shows that begins to step. Of several the one with the most bytes is
-        reported."""
+        reported, with the parameters on the CPU of all."""
         key = id(optimizer)
         known = self._known.get(key)
         if known is None or known.optimizer() is not optimizer:
@@ -73,6 +73,7 @@ class Optimizers:
         largest = max(self._known.values(), key=_bytes_of)
         return {
             **largest.facts,
+            "host_parameters": sum(one.facts["host_parameters"] for one in self._known.values()),
             "scaler": _is_scaled(optimizer),
             "set_to_none": None if largest.kept is None else not largest.kept,
         }

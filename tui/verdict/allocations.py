@@ -81,14 +81,26 @@ def empties_in_loop(window: StepWindow) -> bool:
     the time; or the segments that are asked for were given back before, by the allocator's own
     count. Where nobody counted them, or a request that found no memory may have emptied it, samples
     show as much of the call as that must take: one that is met once gives back what one step asks
-    for, not all of them."""
+    for, not all of them; and where it gives memory back by itself."""
     seen = share_seen(window, empties_cache)
     if seen.low >= CONTRIBUTOR:
         return True
     counts, asked = warm_counts(window), segments_asked(window)
     if counts is None or asked is None:
         return False
-    if counts.given_back is not None and not counts.retries:
+    if counts.given_back is not None and not counts.retries and not _gives_back_itself(window):
         return counts.given_back >= limits.GIVEN_BACK * asked
     freed_ns = asked * window.observed * limits.SEGMENT_FREED_NS
     return seen.mean * spent(window.steps).wall_ns >= freed_ns
+
+
+def _gives_back_itself(window: StepWindow) -> bool:
+    """PyTorch may: with nearly all memory in use the allocator frees what does not fit (with
+    `max_split_size_mb` without counting a retry), and cuDNN empties the cache behind each size that
+    it tries kernels for."""
+    limit, last = window.gpu_memory_limit_bytes, window.gpu_memory[-1]
+    if limit and last.peak_reserved >= limits.MEMORY_FULL * limit:
+        return True
+    training = next((one for one in window.loaders if not one.evaluation), None)
+    benchmark = window.settings is not None and bool(window.settings.cudnn_benchmark)
+    return benchmark and training is not None and training.varies is not False

@@ -213,17 +213,20 @@ def _tiny(window: RunFacts) -> bool:
 # Parameters that were left on the CPU, with all that is looked up in them and concatenated.
 
 
-def crosses_to_host(window: StepWindow) -> bool:
-    """Parameters lie on the CPU beside a net on the GPU, and their gradients come back over the
-    link in each step: what the GPU waits for then is no launch. A checkpoint crosses it too, so
-    that a window that holds one shows nothing."""
+def crossing(window: StepWindow) -> float:
+    """The most of a step, 0 to 1, in which the GPU can wait for what the host computes, by the
+    bytes that come back over the link: parameters lie on the CPU beside a net on the GPU, and their
+    gradients come back in each step. A checkpoint crosses it too, so that a window that holds one
+    shows nothing."""
     settings, activity = window.settings, window.activity
-    if settings is None or not settings.host_parameters or settings.parameter_device != "cuda":
-        return False
+    if settings is None or not settings.host_parameters:
+        return 0.0
     if activity is None or any(row.checkpoint_ns for row in window.steps):
-        return False
+        return 0.0
     received, sent = activity.pcie_rx_mb_s or 0.0, activity.pcie_tx_mb_s or 0.0
-    return sent >= limits.CROSSING_BACK * received and sent_bytes(window) >= limits.CROSSING_BYTES
+    if sent < limits.CROSSING_BACK * received or sent_bytes(window) < limits.CROSSING_BYTES:
+        return 0.0
+    return min(1.0, sent * 1e6 / limits.CROSSING_BYTES_PER_S)
 
 
 def sent_bytes(window: StepWindow) -> float:

@@ -30,7 +30,7 @@ from .code_places import (
 )
 from .cpu_wait import asleep
 from .findings import EvidenceSource
-from .gpu_clock import copies, crosses_to_host, unmeasured
+from .gpu_clock import copies, crossing, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
@@ -68,6 +68,13 @@ class IdleLedger:
     """Every part, 0 to 1."""
     source: EvidenceSource
     """Of how much of the time it was busy: "event" where no counter shows it."""
+    crossing: float = 0.0
+    """Of the host's part what is computed on the CPU within the phases, for a net on the GPU."""
+
+    @property
+    def dry(self) -> float:
+        """Part of the time in which it had nothing to do within the phases, whoever was late."""
+        return self.shares["launch"] + self.crossing
 
     @property
     def busy(self) -> float:
@@ -104,7 +111,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     activity = window.activity
     known = activity is not None and activity.busy is not None
     idle = idle_of(window) if known else _idle_by_marks(window, device)
-    account = _Account(min(1.0, idle))
+    account, on_host = _Account(min(1.0, idle)), 0.0
     account.take("input", exposed_wait(window) + loader_ends(window).mean)
     _pauses(account, window)
     if not window.sees_loading:
@@ -123,13 +130,14 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
             # A thread that launches runs all through the phases; one without a core waits for those
             # that do.
             beside: IdlePart = "input" if crowded(window) else "launch"
-            account.take("host" if crosses_to_host(window) else beside, dry)
+            on_host = account.take("host", min(dry, crossing(window)))
+            account.take(beside, dry - on_host)
     account.take("unexplained", 1.0)
     busy = max(0.0, 1.0 - sum(account.taken.values()))
     for part, amount in busy_parts(busy, activity if known else None, window).items():
         account.taken[part] = amount
     source = counted_by(activity) if known and activity is not None else "event"
-    return IdleLedger(account.taken, source)
+    return IdleLedger(account.taken, source, on_host)
 
 
 def exposed_wait(window: StepWindow) -> float:

@@ -122,7 +122,7 @@ def _dry_share(window: StepWindow) -> float:
     """Part of the time in which the GPU ran dry within the phases though it was behind at their
     ends; less than would be a verdict is what counters and marks differ by."""
     ledger = idle_ledger(window)
-    dry = 0.0 if ledger is None else ledger.shares["launch"]
+    dry = 0.0 if ledger is None else ledger.dry
     return dry if dry >= ENTER_SHARE else 0.0
 
 

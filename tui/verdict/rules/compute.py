@@ -168,7 +168,7 @@ def half_precision(window: StepWindow) -> Finding | None:
         return None
     if settings is None or settings.autocast != "" or ledger is None:
         return None
-    if settings.parameter_dtype != "float32" or ledger.shares["launch"] >= ENTER_SHARE:
+    if settings.parameter_dtype != "float32" or ledger.dry >= ENTER_SHARE:
         return None
     tensor, dram = min(1.0, seen.tensor / seen.busy), min(1.0, seen.dram / seen.busy)
     if tensor < limits.TENSOR_ABSENT:
@@ -220,7 +220,7 @@ def single_precision(window: StepWindow) -> Finding | None:
     if gain is None:
         return None
     advice = [f"tf32, one line: {TF32_LINE}, about {times(gain.speedup)}"]
-    if bf16 is not None and ledger.shares["launch"] < ENTER_SHARE:
+    if bf16 is not None and ledger.dry < ENTER_SHARE:
         advice.append(f"or bf16: {BF16_LINE}, about {times(bf16.speedup)}")
     held = percent(min(1.0, fp32 / limits.FP32_FULL) * seen.busy / 100)
     return _beside_waits(
@@ -259,7 +259,7 @@ def _beside_waits(
 def by_parts(window: StepWindow) -> Finding | None:
     """`part_by_part` likewise, where launches do not have the same advice."""
     ledger = idle_ledger(window)
-    if ledger is None or ledger.shares["launch"] >= ENTER_SHARE or may_wait(window):
+    if ledger is None or ledger.dry >= ENTER_SHARE or may_wait(window):
         return None
     return _as_cause(window, part_by_part)
 

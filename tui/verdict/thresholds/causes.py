@@ -79,6 +79,9 @@ CROSSING_BYTES: Final = 4e6
 CROSSING_BACK: Final = 0.25
 """Of a step over the link to the host, and of what comes over it to the GPU: DeepSDF with its codes
 on the CPU sends 1.2 GB back for 1.1 GB. A copy to the GPU alone sends 7 % of itself back."""
+CROSSING_BYTES_PER_S: Final = 0.5e9
+"""What the host takes for lookups, concatenation and gradients of so many bytes: no less than this
+a second, where DeepSDF's 16 cores did 0.8 GB."""
 
 FORWARD_OF_BACKWARD_ON_CPU: Final = (0.74, 0.25)
 """Of a net on a CPU, what its forward takes of what its backward takes, and how far nets lie from

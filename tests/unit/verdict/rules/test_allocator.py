@@ -1,6 +1,10 @@
 """Emptying the allocator's cache in the loop."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
@@ -8,8 +12,9 @@ from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even
+from tests.unit.verdict.windows import even, loader
 
 STEPS = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
 
@@ -122,6 +127,23 @@ def test_what_was_given_back_is_counted_where_no_sample_meets_the_call(hits: int
     assert found.advice[0].startswith("take `torch.cuda.empty_cache()`")
     assert "3.7 given back: the cache is emptied" in " ".join(one.text for one in found.evidence)
     assert Engine().judge(seen).finding.kind == "launch"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gpu_memory_limit_bytes": 1 << 30},
+        {"settings": settings(cudnn_benchmark=True), "loaders": (loader(2, varies=True),)},
+    ],
+    ids=["memory is full, max_split_size_mb", "cudnn.benchmark on sizes that vary"],
+)
+def test_what_pytorch_gives_back_by_itself_is_no_call_of_the_users(given: dict[str, Any]) -> None:
+    """Neither counts a retry: who has no such call was to take it out."""
+    seen = replace(counted(3.7, 0), **given)
+    last = structs.replace(seen.gpu_memory[-1], peak_reserved=1 << 30)
+    found = allocator(replace(seen, gpu_memory=(seen.gpu_memory[0], last)))
+    assert found is not None
+    assert found.advice[0].startswith("pad batches")
 
 
 @pytest.mark.parametrize(("freed", "retries"), [(0.1, 0), (3.7, 1)])
