@@ -200,6 +200,8 @@ def _elements(one: Any, torch: Any, rows: int, depth: int) -> float:
         return math.inf if one.layout is not torch.strided or one.is_nested else one.numel()
     if one is None or kind in PLAIN:
         return 0
+    if kind is list and one and all(type(each) in PLAIN for each in islice(one, MOST_NAMELESS)):
+        return len(one)  # a mark for each word, say
     if depth < 0 or (kind is not dict and kind is not tuple and kind is not list):
         return math.inf
     parts = list(islice(one.values() if kind is dict else one, MOST_NAMELESS))

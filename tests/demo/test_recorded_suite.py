@@ -26,8 +26,8 @@ RUNS = sorted(path.parent.name for path in SUITE.glob(f"*/{MEASURED}"))
 MISSED = {"fragmentation.0", "worker_growth.0"}
 """Recorded for 12 s at 8 steps a second, and for 25 s while the workers are read every 10 s: too
 short for a word on their memory."""
-NOT_RECORDED = {"padding_max_length", "padding_shuffled", "queue_full", "cache_fills"}
-"""Newer than the last run of the suite on a GPU: the last two train in bf16 since then."""
+NOT_RECORDED = {"padding_max_length", "padding_shuffled"}
+"""Newer than the last run of the suite on a GPU."""
 QUICK = {
     *("launch_lstmcell", "launch_per_sample", "data_and_launch", "sync_mask", "cpu_starved"),
     *("loader_epoch_start", "resnet_bf16", "metrics_each_epoch", "misaligned", "underfilled"),

@@ -199,10 +199,11 @@ def recordings(rows: int) -> torch.Tensor:
         torch.randn(5, 3).to_sparse(),
         UserDict({"image": recordings(5)}),
         [[[[recordings(5)]]]],
+        [[0.5] * 300] * 5,
     ],
     ids=[
         *("sound", "bytes", "by name", "by name in a tuple", "a list", "a list by name"),
-        *("packed", "arrays", "sparse", "another container", "far down"),
+        *("packed", "arrays", "sparse", "another container", "far down", "numbers"),
     ],
 )
 def test_ids_beside_what_the_net_may_compute_on_are_what_is_to_be_learned(beside: Any) -> None:
@@ -222,8 +223,9 @@ def test_ids_beside_what_the_net_may_compute_on_are_what_is_to_be_learned(beside
         ids_of(LONG)[:, :16],
         {"weights": torch.randn(5), "name": "a"},
         (torch.randn(5), torch.arange(5)),
+        [[1, 0, 1, 1, 0, 1, 1, 1, 1, 0]] * 5,
     ],
-    ids=["numbers", "texts", "many texts", "plain", "smaller", "by name", "a tuple"],
+    ids=["numbers", "texts", "many texts", "plain", "smaller", "by name", "a tuple", "marks"],
 )
 def test_ids_beside_something_smaller_are_what_the_net_computes_on(beside: Any) -> None:
     ids = ids_of(LONG)
