@@ -1,0 +1,49 @@
+"""A CUDA graph of the whole step, beside one of the net."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
+from gpuwatch.tui.verdict.rules.launch import launch
+from tests.unit.verdict.noted import settings
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even, stacks
+
+
+def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
+    """DeepFM on an H200: 1.6x by a graph of the net was all that was said; one of its whole step
+    gave 2.1x. Where the GPU is the limit soon, both give the same."""
+    each = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimizer_ms": 1.2}
+    for busy, named in ((12.0, True), (55.0, False)):
+        found = launch(gpu_window(even(400, **each), each, activity=activity(busy, sm=2.0)))
+        assert found is not None
+        forecast = forecast_of(found)
+        assert forecast is not None
+        assert forecast.high is not None
+        assert ("whole step with its optimizer, about 7.6x" in found.advice[0]) is named
+        assert (forecast.high > 7.6) is named
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"settings": settings(scaler=True)},
+        {"world_size": 8},
+        {"stacks": replace(stacks(), framework="transformers")},
+    ],
+    ids=["a GradScaler", "ranks", "a library's loop"],
+)
+def test_a_step_that_no_graph_holds_is_not_promised_one(fields: dict[str, Any]) -> None:
+    each = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimizer_ms": 1.2}
+    seen = gpu_window(even(400, **each), each, activity=activity(12.0, sm=2.0))
+    plain, found = launch(seen), launch(replace(seen, **fields))
+    assert plain is not None
+    assert found is not None
+    assert "whole step" in plain.advice[0]
+    assert "whole step" not in found.advice[0]
+    most = forecast_of(found)
+    assert most is not None
+    assert most.high is not None
+    assert most.high < 6
