@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..steps import GpuMemory
 from .code_places import empties_cache, share_seen
+from .loader import training_loader
 from .step_time import spent
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR
@@ -101,6 +102,6 @@ def _gives_back_itself(window: StepWindow) -> bool:
     limit, last = window.gpu_memory_limit_bytes, window.gpu_memory[-1]
     if limit and last.peak_reserved >= limits.MEMORY_FULL * limit:
         return True
-    training = next((one for one in window.loaders if not one.evaluation), None)
+    training = training_loader(window)
     benchmark = window.settings is not None and bool(window.settings.cudnn_benchmark)
     return benchmark and training is not None and training.varies is not False

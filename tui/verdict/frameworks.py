@@ -32,6 +32,9 @@ LOOPS: Final = (
 )
 """Files of whole loops: the user's own line above them is `fit()`, which is no place to change."""
 
+WITH_LOOPS: Final[tuple[Framework, ...]] = ("transformers", "lightning")
+"""Whose these are: in the others the loop is the user's."""
+
 _AUTOCAST: Final = r'(with )?torch\.autocast\("cuda", torch\.bfloat16\)'
 _GRAPHS: Final = r'torch\.compile\(model, mode="reduce-overhead"\)(, or a CUDA graph of the step)?'
 _ROWS: Final[tuple[tuple[Framework, tuple[tuple[str, str], ...]], ...]] = (

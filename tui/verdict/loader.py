@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Final
 
+from ..messages import Loader
 from ..steps import Step
 from .on_device import on_device
 from .statistics import Share, of_samples
@@ -143,6 +144,11 @@ class Feeding:
         best = min(times.values())
         fewest = min(w for w, ns in times.items() if ns <= best * (1 + limits.NEAR_BEST))
         return WorkerPlan(fewest, times[fewest], wanted)
+
+
+def training_loader(window: StepWindow) -> Loader | None:
+    """The first that feeds no evaluation; None without one."""
+    return next((one for one in window.loaders if not one.evaluation), None)
 
 
 def feeding(window: StepWindow) -> Feeding | None:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ..steps import Step
 from .format import ms
-from .step_time import pace_of
+from .step_time import issued_of, pace_of
 from .thresholds import hysteresis as limits
 
 
@@ -155,7 +155,7 @@ def _last_first_use(early: Sequence[Step]) -> int:
     """Number of the last of the first steps whose net took far longer than in the others; 0 without
     one. Of waits for data nothing follows: those of a loader that is too slow come again."""
     rows = [row for row in early if row.number <= limits.WARMUP_GIVE_UP]
-    works = [(row.forward_ns + row.backward_ns + row.optimizer_ns) / row.count for row in rows]
+    works = [issued_of(row) / row.count for row in rows]
     if not works:
         return 0
     least_ns = max(limits.FIRST_USE_NS, limits.FIRST_USE * median(works))

@@ -127,8 +127,8 @@ def gain_of_step_graph(window: StepWindow) -> float | None:
 
 
 def gain_of_kernels(window: StepWindow, left: float) -> Gain | None:
-    """Of kernels of the net that take this part of their time, 0 to 1. A bound where the GPU was
-    never short of work: how long the host alone would take is not known then."""
+    """Of kernels of the net that take this part of their time, 0 to 1. A bound where all that the
+    host does in the net's phases is waiting: how long it alone would take is not known then."""
     known = replayed(window)
     if known is None:
         return None

@@ -26,9 +26,10 @@ from ..forecast.gain import gain_of_one_call, gain_of_step_graph, gain_without
 from ..forecast.interval import at_least, forecast_of
 from ..forecast.measured import moving
 from ..format import ms, percent, times
+from ..frameworks import WITH_LOOPS
 from ..gpu_activity import GpuActivity
 from ..idle_ledger import idle_ledger, keeps_up, starved
-from ..loader import loader_floor
+from ..loader import loader_floor, training_loader
 from ..memory.trends import larger_batch
 from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import by_user_function, call_at, function_of, own_frame
@@ -47,8 +48,6 @@ GRAPH: Final = (
     'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the '
     "step"
 )
-LOOPS_OF: Final = ("transformers", "lightning")
-"""Libraries whose loop trains."""
 # One compilation for all sizes, dynamic=True, launches kernel after kernel: 0.81x, 1.15x, 1.3x of
 # an LSTM, a BERT and a GCN whose steps took 3 to 15 times as long as their kernels on an H100.
 GRAPHS_OF_SIZES: Final = (
@@ -171,12 +170,13 @@ def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
     would give much more, that is said, and is the upper end of the forecast. A GradScaler asks the
     host in each step, ranks wait for each other in it, and a library's loop is no place for it."""
     settings, framework = window.settings, window.stacks and window.stacks.framework
-    if window.world_size > 1 or framework in LOOPS_OF or (settings and settings.scaler):
+    if window.world_size > 1 or framework in WITH_LOOPS or (settings and settings.scaler):
         return found
-    gain, likely = gain_of_step_graph(window), forecast_of(found)
-    if gain is None or likely is None or likely.high is None or likely.kind != "estimate":
+    likely = forecast_of(found)
+    if likely is None or likely.high is None or likely.kind != "estimate":
         return found
-    if not found.advice[0].startswith(GRAPH) or gain < STEP_GRAPH_WORTH * likely.speedup:
+    gain = gain_of_step_graph(window) if found.advice[0].startswith(GRAPH) else None
+    if gain is None or gain < STEP_GRAPH_WORTH * likely.speedup:
         return found
     whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer, about {times(gain)}"
     advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
@@ -201,7 +201,7 @@ def _without_waits(window: StepWindow) -> str:
 
 
 def _sizes_vary(window: StepWindow) -> bool:
-    training = next((one for one in window.loaders if not one.evaluation), None)
+    training = training_loader(window)
     return training is not None and bool(training.varies)
 
 
