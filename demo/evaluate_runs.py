@@ -66,9 +66,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--mode", choices=("run", "probe", "bare"), default="run")
     parser.add_argument("--seconds", type=float, default=8.0, help="of a recording")
     parser.add_argument("--turn-seconds", type=float, default=0.6, help="of a turn")
-    parser.add_argument(
-        "--turns", type=int, default=2, help="with each switch, the run as it is between"
-    )
+    parser.add_argument("--turns", type=int, default=2, help="with each switch near the best")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each on its own cores")
     parser.add_argument("--limit", type=float, metavar="S", help="begin no run after S seconds")
     parser.add_argument("--out", type=Path, metavar="JSON", help="results; OUT/results.json")

@@ -1,11 +1,8 @@
 """What is kept of a run whose truth is measured: its switches' gains, and what was reported."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import mean, median
 from typing import Any, Final, Literal
 
 from evaluation.catalogue import NOTHING_TO_FIX, Expected
@@ -18,6 +15,7 @@ from evaluation.verdict_track import (
     kind_is_right,
 )
 from generated.switches import WORKERS
+from generated.turns import Gain
 from gpuwatch.tui.model.snapshot import Snapshot
 
 POSITIVE: Final = 1.15
@@ -30,8 +28,6 @@ NOISE: Final = 1.10
 """A negative's gains must be known at least so well: their upper ends stay below this."""
 NOT_MEASURED: Final = frozenset({"underfilled", "misaligned"})
 """Subs of a verdict that ask for a change that is no switch here."""
-ERRORS: Final = 2.0
-"""Standard errors either side of a gain, from its turns."""
 CROWDED: Final = 0.5
 """Cores that other processes use, from which a verdict of contention says something true that no
 switch removes."""
@@ -40,48 +36,6 @@ Label = Literal["positive", "negative", "between", "unclear"]
 interfere."""
 Mode = Literal["run", "probe", "bare"]
 """Under `gpuwatch run`, with the probe in the script, or from outside alone."""
-
-
-@dataclass(frozen=True)
-class Gain:
-    """Of one switch: samples a second with it, over those without."""
-
-    name: str
-    kinds: tuple[str, ...]
-    gain: float
-    low: float
-    high: float
-
-
-def gains_of(
-    turns: Sequence[tuple[str, float]], kinds: Mapping[str, tuple[str, ...]]
-) -> list[Gain]:
-    """From samples a second, turn by turn: every other turn is the run as it is (""), and each of
-    the rest is held against the two beside it, since other processes come and go.
-
-    The interval comes from how far turns of the run as it is are from the next of them.
-    """
-    rates = [math.log(rate) for _, rate in turns]
-    noise = noise_of(turns)
-    ratios: dict[str, list[float]] = {}
-    for at in range(1, len(turns), 2):
-        beside = (rates[at - 1] + rates[at + 1]) / 2
-        ratios.setdefault(turns[at][0], []).append(rates[at] - beside)
-    found = []
-    for name, each in ratios.items():
-        spread = ERRORS * noise * math.sqrt(1.5 / len(each))
-        gain = median(each)
-        ends = math.exp(gain - spread), math.exp(gain + spread)
-        found.append(Gain(name, kinds[name], math.exp(gain), *ends))
-    return found
-
-
-def noise_of(turns: Sequence[tuple[str, float]]) -> float:
-    """How far turns of the run as it is lie apart: the standard deviation of one, as part of its
-    rate, from what each differs from the next."""
-    base = [math.log(rate) for _, rate in turns[::2]]
-    steps = [(after - before) ** 2 for before, after in pairwise(base)]
-    return math.sqrt(mean(steps) / 2) if steps else 0.0
 
 
 def label_of(gains: Sequence[Gain]) -> Label:

@@ -6,8 +6,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from evaluation.examined import Examined, noise_of
+from evaluation.examined import Examined
 from evaluation.figures import percentile_90
+from generated.turns import noise_of
 
 COVERED: Final = (0.85, 0.95)
 """Of the truths, those within the interval of their forecast."""

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.catalogue import ROOT
-from evaluation.examined import Examined, gains_of, judged_as
+from evaluation.examined import Examined, judged_as
 from evaluation.launching import FailedError, running
 from evaluation.recording import GPUWATCH, record, signals_in
 from evaluation.seeds import Slot, reported_on
 from generated.spec import Device
+from generated.turns import gains_of
 
 ORDINARY: Final = ROOT / "demo" / "ordinary"
 OUTLIVES_S: Final = 6.0

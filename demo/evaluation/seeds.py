@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.catalogue import ROOT
-from evaluation.examined import Examined, Mode, Reported, Watcher, gains_of, judged_as
+from evaluation.examined import Examined, Mode, Reported, Watcher, judged_as
 from evaluation.launching import FailedError, Launched, one_at_a_time
 from evaluation.recording import GPUWATCH, record, signals_in, watched_again
 from generated.draw import draw
 from generated.spec import Device, Spec
 from generated.switches import switches
+from generated.turns import gains_of
 from gpuwatch.tui.formats import jsonlines
 
 PLAY: Final = ROOT / "demo" / "generated" / "play.py"
@@ -34,7 +35,7 @@ class Plan:
     """Recorded."""
     turn_seconds: float
     turns: int
-    """Of each way to run."""
+    """With each switch near the best, and more where those do not agree."""
     folder: Path
     """Of recordings."""
 

@@ -39,6 +39,7 @@ from generated.feeding import measured_pace
 from generated.models import Models, set_precision
 from generated.switches import switches
 from generated.training import Speed, Training
+from generated.turns import next_turns
 
 FIRST_STEP: Final = "first step done"
 WARM_UP_S: Final = 1.0
@@ -50,6 +51,10 @@ SETTLE_BATCHES: Final = 2
 LONGEST_TURN_S: Final = 12.0
 """A turn lasts until everything that comes now and then has come equally often. One that is cut
 off here has one evaluation more or less than it should: nothing that it measures is a truth."""
+
+
+LONGEST_S: Final = 30.0
+"""Of turns, from which no further ones are begun."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,7 +105,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--probe", action="store_true", help="install the probe")
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S")
     parser.add_argument("--turn-seconds", type=float, default=0.6, metavar="S")
-    parser.add_argument("--turns", type=int, default=2, metavar="N", help="each way to run takes")
+    near = "with each switch near the best"
+    parser.add_argument("--turns", type=int, default=2, metavar="N", help=near)
     return parser.parse_args(argv)
 
 
@@ -182,12 +188,16 @@ def examine(
             failed[switch.name] = f"{type(error).__name__}: {error}"[:300]
         # Workers are forked next: one that collects what a graph left, as it failed, aborts.
         gc.collect()
-    order = [name for name in turns if name]
+    changes = [name for name in turns if name]
     taken = [("", as_it_is.take(given.turn_seconds))]
-    for turn in range(given.turns):
-        for name in order if turn % 2 == 0 else reversed(order):
+    over = time.perf_counter() + LONGEST_S
+    names = next_turns(taken, changes, given.turns)
+    while names:
+        for name in names:
             taken.append((name, turns[name].take(given.turn_seconds)))
             taken.append(("", as_it_is.take(given.turn_seconds)))
+        late = time.perf_counter() > over
+        names = [] if late else next_turns(taken, changes, given.turns)
     return {
         "turns": taken,
         "cut": [name for name, each in turns.items() if each.cut],

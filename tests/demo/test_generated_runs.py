@@ -65,7 +65,8 @@ def test_a_switch_gives_what_its_cause_costs() -> None:
     assert report["failed"] == {}
     names = [name for name, _ in report["turns"]]
     assert names[::2] == [""] * (len(names) // 2 + 1)
-    assert names[1::2] == [switch.name for switch in switches(draw(seed, "cpu"))]
+    changes = [switch.name for switch in switches(draw(seed, "cpu"))]
+    assert list(dict.fromkeys(names[1::2])) == changes
     rates = dict(report["turns"])
     assert rates["logger"] / rates[""] > 1 + 0.3 * cause.strength / (1 - cause.strength)
 

@@ -7,11 +7,12 @@ from typing import get_args
 import msgspec
 import pytest
 
-from evaluation.examined import Gain, advised_switch
+from evaluation.examined import advised_switch
 from evaluation.verdict_track import Judgement
 from generated.draw import LEAST, MOST, RHYTHMS, draw
 from generated.spec import CauseName, Device, Spec, half_of
 from generated.switches import WORKERS, switches
+from generated.turns import Gain
 from gpuwatch.tui.verdict.findings import Kind
 
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")
