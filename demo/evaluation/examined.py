@@ -14,7 +14,7 @@ from evaluation.verdict_track import (
     is_false_alarm,
     kind_is_right,
 )
-from generated.switches import WORKERS
+from generated.switches import UNREAD, WORKERS
 from generated.turns import Gain
 from gpuwatch.tui.model.snapshot import Snapshot
 
@@ -51,10 +51,12 @@ def label_of(gains: Sequence[Gain]) -> Label:
 
 
 def expected_of(gains: Sequence[Gain], label: Label) -> Expected:
-    """The verdicts that are right: of the changes within 10 % of the best, any one's."""
+    """The verdicts that are right: of the changes within 10 % of the best, any one's. One that
+    takes another change first is the best only where no other is worth making."""
     if label != "positive":
         return Expected(tuple(sorted(NOTHING_TO_FIX)), None, True)
-    best = max(each.gain for each in gains)
+    alone = max((each.gain for each in gains if each.name != UNREAD), default=0.0)
+    best = alone if alone >= POSITIVE else max(each.gain for each in gains)
     ranked = sorted(gains, key=lambda each: -each.gain)
     near = [kind for each in ranked if each.gain >= NEARLY * best for kind in each.kinds]
     return Expected(tuple(dict.fromkeys(near)), None, False)

@@ -10,6 +10,9 @@ RARELY: Final = 20
 cause makes longer: it is one forward in ten steps or more."""
 WORKERS: Final = "workers"
 """The switch to one more worker: an advice of another number is held against it alone."""
+UNREAD: Final = "unread graphs"
+"""The switch to a CUDA graph of a net that reads numbers of its layers, without those reads: two
+changes, and right is who names the better of the two alone as well."""
 ENOUGH: Final = 2
 """Workers on a CPU, beyond which none are added."""
 SPARSE: Final = ("sgd", "adamw", "adamw-fused")
@@ -57,6 +60,10 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
         graphed = replace(spec, graphed=True, varied=False)
         name = "padded" if spec.varied else "graphs"
         found.append(Switch(name, ("launch",), LAUNCH_ADVICE, graphed))
+    if gpu and "statistics" in names and not names & {"cells", "recompiles", "pieces"}:
+        unread = _remove(spec, "statistics").changed
+        unread = replace(unread, graphed=True, varied=False)
+        found.append(Switch(UNREAD, ("launch",), LAUNCH_ADVICE, unread))
     if gpu and spec.precision == "tf32":
         lower = replace(spec, precision="bf16")
         found.append(Switch("bf16", ("compute",), "bf16|autocast|bfloat16", lower))

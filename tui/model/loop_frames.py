@@ -10,6 +10,7 @@ from typing import Final
 from ..verdict.code_origin import MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS
 from ..verdict.stack_samples import StackPhase
+from .frames import is_of_loop, place_of
 from .observations import StackCount
 
 LEARNS: Final[tuple[StackPhase, ...]] = ("backward", "optimizer")
@@ -90,16 +91,50 @@ def is_by_position(frames: tuple[str, ...]) -> bool:
     return any(map(BY_POSITION.search, frames)) or any(map(BY_HAND_AT_POSITIONS.match, parts))
 
 
+def nets_by_hand(stacks: Sequence[StackCount], phase_of: PhaseOf | None) -> frozenset[Function]:
+    """The user's own functions that are nets, in a program that calls no module. A logger has a
+    `__call__` too: what is called after the update, and computes no tensors, is no net."""
+    if any(runs_net(stack.frames) for stack in stacks):
+        return frozenset()
+    learning = () if phase_of is None else (one for one in stacks if phase_of(one) in LEARNS)
+    last: dict[Function, int] = {}
+    for stack in learning:
+        for function, line in own_lines(stack.frames, ""):
+            last[function] = max(line, last.get(function, 0))
+    nets = set[Function]()
+    for stack in stacks:
+        for at, frame in enumerate(stack.frames):
+            if not BY_HAND.match(frame) or not is_users(where_in(frame)):
+                continue
+            above = own_lines(stack.frames[:at], "")
+            behind = any(line > last.get(function, line) for function, line in above)
+            if not behind or _computes(stack):
+                nets.add(_function(frame))
+    return frozenset(nets)
+
+
 @lru_cache(maxsize=MOST_STACKS)
-def net_at(frames: tuple[str, ...], by_hand: bool) -> int | None:
-    """Index of the frame that calls a module, or is the user's own net where the program has no
-    modules (`by_hand`); None where there is neither."""
+def net_at(frames: tuple[str, ...], by_hand: frozenset[Function] = frozenset()) -> int | None:
+    """Index of the frame that calls a module, or is one of the user's own nets where the program
+    has no modules (`by_hand`); None where there is neither."""
     for at, frame in enumerate(frames):
-        if CALL_OF_NET in frame:
-            return at
-        if by_hand and BY_HAND.match(frame) and is_users(where_in(frame)):
+        if CALL_OF_NET in frame or (by_hand and _function(frame) in by_hand):
             return at
     return None
+
+
+def own_lines(frames: tuple[str, ...], library: str) -> list[tuple[Function, int]]:
+    """The user's functions in a stack, or the library's, outermost first, each with its line."""
+    found = []
+    for frame in frames:
+        line = place_of(frame)[1]
+        if line and is_of_loop(frame, library):
+            found.append((_function(frame), line))
+    return found
+
+
+def _function(frame: str) -> Function:
+    return frame.partition(" (")[0], place_of(frame)[0]
 
 
 def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
@@ -110,7 +145,7 @@ def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
     phases: dict[str, set[StackPhase]] = {}
     learning: set[str] = set()
     for stack in stacks:
-        phase, at = phase_of(stack), net_at(stack.frames, by_hand=False)
+        phase, at = phase_of(stack), net_at(stack.frames)
         if phase in LEARNS:
             learning.add(_calls_library(stack.frames))
         elif at is not None and phase in ("forward", "evaluation"):
@@ -123,7 +158,7 @@ def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
         phase = phase_of(stack)
         if phase != "forward" and not (phase == "other" and _computes(stack)):
             return phase
-        at = net_at(stack.frames, by_hand=False)
+        at = net_at(stack.frames)
         found = solving.get(_calls_library(stack.frames[:at]), set())
         return next(iter(found)) if len(found) == 1 else phase
 

@@ -19,11 +19,12 @@ from .frames import (
 )
 from .loop_frames import (
     LEARNS,
+    Function,
     PhaseOf,
     is_by_position,
     net_at,
+    nets_by_hand,
     package_of_loop,
-    runs_net,
     with_solvers,
 )
 from .observations import StackCount
@@ -47,7 +48,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         trains = [stack for stack in main if phase_of(stack) != "starting"]
         phase_of = with_solvers(trains, phase_of)
         library = package_of_loop((stack, phase_of(stack)) for stack in trains)
-    by_hand = not any(runs_net(stack.frames) for stack in trains)
+    by_hand = nets_by_hand(trains, phase_of)
     return Stacks(
         main_samples=samples_of(trains),
         main=_shares(trains, phase_of, library, by_hand),
@@ -81,7 +82,7 @@ def _shares(
     stacks: list[StackCount],
     phase_of: PhaseOf | None = None,
     library: str = "",
-    by_hand: bool = False,
+    by_hand: frozenset[Function] = frozenset(),
 ) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]

@@ -8,7 +8,7 @@ from typing import Final
 from ..verdict.code_origin import is_users, where_in
 from ..verdict.stack_samples import StackPhase
 from .frames import is_of_loop, place_of, worth_naming
-from .loop_frames import CALL_OF_NET, LEARNS, PhaseOf, net_at, runs_net
+from .loop_frames import CALL_OF_NET, LEARNS, Function, PhaseOf, net_at, own_lines, runs_net
 from .observations import StackCount
 
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
@@ -21,7 +21,7 @@ the update, and the last line of those."""
 
 
 def unplaced_share(
-    main: list[StackCount], phase_of: PhaseOf | None, library: str, by_hand: bool
+    main: list[StackCount], phase_of: PhaseOf | None, library: str, by_hand: frozenset[Function]
 ) -> float:
     """As in `Stacks`. Of all stacks: those of a large net are at more places than are kept."""
     whole = samples_of(main)
@@ -45,7 +45,7 @@ def unplaced_share(
     return samples_of(apart) / whole
 
 
-def _is_unplaced(frames: tuple[str, ...], phase: StackPhase, by_hand: bool) -> bool:
+def _is_unplaced(frames: tuple[str, ...], phase: StackPhase, by_hand: frozenset[Function]) -> bool:
     if phase not in ("other", "synchronisation", "forward"):
         return False
     if net_at(frames, by_hand) is not None:
@@ -83,17 +83,17 @@ def _classes(frames: tuple[str, ...], library: str) -> list[tuple[str, str]]:
 
 
 def _lines_that_train(
-    main: list[StackCount], phase_of: PhaseOf, library: str, by_hand: bool
+    main: list[StackCount], phase_of: PhaseOf, library: str, by_hand: frozenset[Function]
 ) -> LinesThatTrain:
     net: dict[tuple[str, str], set[int]] = {}
     update: dict[tuple[str, str], int] = {}
     for stack in main:
         below = net_at(stack.frames, by_hand)
         if below is not None:
-            for function, line in _own_lines(stack.frames[:below], library):
+            for function, line in own_lines(stack.frames[:below], library):
                 net.setdefault(function, set()).add(line)
         elif phase_of(stack) in ("backward", "optimizer"):
-            for function, line in _own_lines(stack.frames, library):
+            for function, line in own_lines(stack.frames, library):
                 update[function] = max(line, update.get(function, 0))
     called = {
         function: max((line for line in net.get(function, ()) if line < last), default=0)
@@ -105,22 +105,12 @@ def _lines_that_train(
 def _is_after_net(frames: tuple[str, ...], trains: LinesThatTrain, library: str) -> bool:
     """Between the net and the update of the function that calls both: the loss, norms of gradients.
     A function of the user's that is called there is looked at by itself: some fetch there."""
-    own = _own_lines(frames, library)
+    own = own_lines(frames, library)
     if not own or own[-1][0] not in trains:
         return False
     function, line = own[-1]
     net, update = trains[function]
     return net < line <= update
-
-
-def _own_lines(frames: tuple[str, ...], library: str) -> list[tuple[tuple[str, str], int]]:
-    """The user's functions in a stack, or the library's, outermost first, each with its line."""
-    found = []
-    for frame in frames:
-        file, line = place_of(frame)
-        if line and is_of_loop(frame, library):
-            found.append(((frame.partition(" (")[0], file), line))
-    return found
 
 
 def samples_of(stacks: Iterable[StackCount]) -> int:

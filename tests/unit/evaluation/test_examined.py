@@ -16,6 +16,7 @@ from evaluation.examined_table import bars, forecast_truth, reliability, row_of,
 from evaluation.kept_runs import keep_all, kept_in
 from evaluation.seeds import reported_on
 from evaluation.verdict_track import Judgement
+from generated.switches import UNREAD
 from generated.turns import Gain, gains_of, next_turns
 
 KEPT = Path(__file__).parents[2] / "recordings" / "generated" / "cuda"
@@ -108,6 +109,15 @@ def test_any_change_within_ten_percent_of_the_best_is_right() -> None:
     gains = [gain("data", 1.95), gain("fused", 2.0)]
     assert expected_of(gains, "positive").kinds == ("optimizer", "input")
     assert expected_of([gain("data", 1.5), gain("fused", 2.0)], "positive").kinds == ("optimizer",)
+
+
+def test_a_change_that_takes_another_first_makes_no_verdict_wrong() -> None:
+    """A net that reads numbers of its layers is in no CUDA graph: without them it gains more by one
+    than by being without them."""
+    unread = Gain(UNREAD, ("launch",), 3.0, 2.9, 3.1)
+    both = [gain("data", 1.5), unread]
+    assert expected_of(both, "positive").kinds == ("launch", "input")
+    assert expected_of([gain("data", 1.02), unread], "positive").kinds == ("launch",)
 
 
 def test_a_verdict_is_right_by_what_its_change_gives() -> None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.model.stack_shares import summarise
@@ -60,3 +61,16 @@ def test_a_function_that_is_called_net_is_one() -> None:
     """The book of d2l writes its nets so."""
     net = at(40, "return relu(X @ W1 + b1) @ W2 + b2", LOOP, "net (train.py:7)")
     assert seen(net, DRAWS).main_unplaced == pytest.approx(1 / 9)
+
+
+def test_what_is_called_after_the_update_and_computes_no_tensors_is_no_net() -> None:
+    """A logger of 40 % of a step was "the GPU waits for the next kernel": no sample met a module,
+    for the host hardly works in a net whose kernels are large."""
+    log = at(
+        20, "values = numpy.clip(values, 0, 1)", "<module> (train.py:30)", "Log.__call__ (a:5)"
+    )
+    found = next(one for one in seen(TANH, log).main if "Log" in one.frame)
+    assert (found.phase, found.in_net) == ("other", False)
+    scores = at(20, "return x @ w", "<module> (train.py:30)", "Net.__call__ (net.py:5)")
+    checked = StackCount(**{**structs.asdict(scores), "computes": True})
+    assert next(one for one in seen(TANH, checked).main if "Net" in one.frame).in_net
