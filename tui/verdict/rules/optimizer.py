@@ -1,9 +1,10 @@
 """The optimizer's own share of the step, amortised over accumulated micro-steps."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ...steps import GpuStep, Step
 from ..between_phases import clipped_part
 from ..code_places import clips, embeds, main_places, steps_one_by_one
 from ..cpu_wait import asleep
@@ -21,12 +22,17 @@ from ..thresholds.causes import (
     AS_MUCH,
     DENORMAL_NS,
     DENORMAL_NUMBERS,
+    DENSE_PASSES,
+    DENSE_PASSES_FUSED,
+    DENSE_PASSES_SGD,
     FUSED_LEFT_ON_CPU,
     FUSED_LEFT_ON_GPU,
     FUSED_LEFT_UNKNOWN,
+    GRADIENT_PASSES,
     GROUPED_BYTES,
     LARGE_TABLE_BYTES,
-    SPARSE_ROW_ON_GPU,
+    SPARSE_NS,
+    SPARSE_PASSES,
     SPARSE_SPARES,
     SPARSE_SPARES_LARGE,
     TENSOR_NS,
@@ -101,6 +107,8 @@ class TableUsed:
     """Part of the bytes that the optimizer updates that lie in rows which a step does not use."""
     bytes: int
     """Of the table."""
+    backwards: float = 1.0
+    """For each update."""
 
 
 def table_used(window: RunFacts) -> TableUsed | None:
@@ -117,7 +125,7 @@ def table_used(window: RunFacts) -> TableUsed | None:
         backwards = max(1.0, sum(row.backwards for row in window.steps) / window.observed)
     lookups = settings.table_lookups * backwards
     spares = part * max(0.0, 1 - lookups / settings.table_rows)
-    return TableUsed(settings.table_rows, lookups, spares, settings.table_bytes)
+    return TableUsed(settings.table_rows, lookups, spares, settings.table_bytes, backwards)
 
 
 def _by_rows(window: RunFacts) -> TableUsed | None:
@@ -150,9 +158,9 @@ def _share_of_step(window: RunFacts) -> float:
 
 
 def _spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, float]:
-    """Parts of the optimizer's time that sparse gradients give back: least, middle, most. On a GPU
-    what the rows used cost then, one by one, is left of it; on a CPU as measured, the backward's
-    table-sized gradient included."""
+    """What sparse gradients give back, as parts of the optimizer's time: least, middle, most. The
+    backward's gradients of the table's size are in it, on a CPU as measured, on a GPU by the
+    memory's traffic."""
     if not window.gpu_present:
         large = used.bytes > LARGE_TABLE_BYTES
         spares = SPARSE_SPARES_LARGE if large else SPARSE_SPARES
@@ -160,10 +168,35 @@ def _spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, fl
         return least, middle, most
     if used.lookups is None:
         return 0.0, used.spares, used.spares
-    part = used.lookups / used.rows
-    table = used.spares / (1 - part) if part < 1 else 0.0
-    most, middle, least = (table * max(0.0, 1 - more * part) for more in SPARSE_ROW_ON_GPU)
+    settings, passes = window.settings, DENSE_PASSES
+    if settings is not None and settings.optimizer == "SGD":
+        passes = DENSE_PASSES_SGD
+    elif settings is not None and settings.fused:
+        passes = DENSE_PASSES_FUSED
+    held = used.bytes if settings is None else max(used.bytes, settings.parameter_bytes or 0)
+    first, further = GRADIENT_PASSES
+    gradients = first * used.backwards + further * (used.backwards - 1)
+    dense, looked_up = passes + gradients, used.lookups / used.rows
+    most, middle, least = (
+        max(0.0, used.bytes / held * (dense - rows * looked_up) / passes - _of_update(window, ns))
+        for rows, ns in zip(SPARSE_PASSES, SPARSE_NS, strict=True)
+    )
     return least, middle, most
+
+
+def _of_update(window: RunFacts, ns: float) -> float:
+    """This time as part of an update's."""
+    if not isinstance(window, StepWindow):
+        return 0.0
+    rows = _measured(window)
+    taken = sum(row.optimizer_ns for row in rows)
+    return ns * sum(row.count for row in rows) / taken if taken else 1.0
+
+
+def _measured(window: StepWindow) -> Sequence[Step | GpuStep]:
+    """The steps on the GPU's clock where that is read, else on the host's."""
+    device = on_device(window)
+    return window.steps if device is None else device.rows
 
 
 def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
@@ -278,10 +311,10 @@ def _forecast(window: StepWindow, share: float) -> Forecast | None:
     floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
     if used is not None:
-        backward_ns = sum(row.backward_ns for row in window.steps)
-        most = share * used.spares
-        if not window.gpu_present:
-            most += backward_ns / max(1, spent(window.steps).wall_ns)
+        rows = _measured(window)
+        backward_ns = sum(row.backward_ns for row in rows)
+        wall_ns = sum(row.end_ns - row.start_ns for row in rows)
+        most = share * used.spares + backward_ns / max(1, wall_ns)
         spared = [min(most, share * part) for part in _spared_by_rows(window, used)]
         low, middle, high = map(speedup_of, spared, floors)
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
