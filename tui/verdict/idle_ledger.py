@@ -265,8 +265,7 @@ def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
     """
     waits = share_seen(window, reads_results(window)).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
-    between = min(account.left, _between(window, device))
-    ended = loader_ends(window).mean
+    between, ended = _between(window, device), loader_ends(window).mean
     idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
     account.take("host", between - idle_waits - ended - evaluated_within(window))
     places = main_places(window)

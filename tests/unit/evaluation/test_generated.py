@@ -11,7 +11,7 @@ from evaluation.examined import advised_switch
 from evaluation.verdict_track import Judgement
 from generated.draw import LEAST, MOST, RHYTHMS, draw
 from generated.spec import CauseName, Device, Spec, half_of
-from generated.switches import WORKERS, switches
+from generated.switches import UNREAD, WORKERS, switches
 from generated.turns import Gain
 from gpuwatch.tui.verdict.findings import Kind
 
@@ -43,6 +43,21 @@ def test_every_cause_of_a_device_and_every_value_of_an_axis_is_drawn(device: Dev
     counts = Counter(len(spec.causes) for spec in specs)
     assert set(counts) == {0, 1, 2}
     assert counts[0] >= len(specs) // 5, "negatives are needed too"
+
+
+def test_a_net_that_reads_numbers_is_graphed_without_them() -> None:
+    """Three of 88 positives named launching, and no change that launches less was measured."""
+    reading = [spec for seed in SEEDS if (spec := draw(seed, "cuda")).cause("statistics")]
+    compiled = [spec for spec in reading if spec.cause("recompiles") or spec.cause("cells")]
+    assert len(reading) > len(compiled)
+    for spec in reading:
+        found = {switch.name: switch for switch in switches(spec)}
+        assert "graphs" not in found
+        assert (UNREAD in found) is (spec not in compiled and not spec.cause("pieces"))
+        if UNREAD in found:
+            changed = found[UNREAD].changed
+            assert changed.graphed
+            assert changed.cause("statistics") is None
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -343,6 +343,21 @@ def test_a_rollout_that_no_mark_shows_is_no_launching() -> None:
     assert Engine().judge(seen).finding.kind == "evaluation"
 
 
+def test_python_beside_an_evaluation_that_no_mark_shows_is_the_hosts() -> None:
+    """A logger of 14 ms in each step of 35: what the evaluation takes was taken off twice."""
+    rows = even(60, data_ms=1, forward_ms=12, backward_ms=12, other_ms=75)
+    on_gpu = {"data_ms": 1, "forward_ms": 12, "backward_ms": 12, "other_ms": 75}
+    main = placed(
+        (0.4, "linear (torch/nn/functional.py:9)", "", "evaluation"),
+        (0.35, "write (log.py:9)", "", "other"),
+        (0.25, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    seen = gpu_window(rows, on_gpu, activity=activity(10.0), stacks=main, loaders=(loader(0),))
+    shares = ledger_of(seen).shares
+    assert shares["pauses"] == pytest.approx(0.36, abs=0.02)
+    assert shares["host"] == pytest.approx(0.35, abs=0.02)
+
+
 def test_a_sleep_between_the_phases_leaves_their_gaps_to_launching() -> None:
     """A logger that waits for a service for half of each step: a third of the GPU's time was idle
     for no cause that showed, and a graph gave 1.4x."""

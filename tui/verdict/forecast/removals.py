@@ -8,9 +8,11 @@ from ..between_phases import of_closures
 from ..code_places import (
     copies_to_gpu,
     empties_cache,
+    evaluates,
     fetches,
     main_places,
     share_beside_net,
+    share_held,
     share_where,
     steps_one_by_one,
 )
@@ -82,7 +84,10 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     issued, beside_ns = record.host_ns(NET), _beside_the_net(window, record) * record.step_ns
     net_ns = max(0.0, issued - beside_ns)
     left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
-    return Removal(host=dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0))
+    left = dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0)
+    other_ns = record.host_ns(("other",))
+    asked_ns = min(other_ns, evaluated_within(window) * record.step_ns) * _by_the_net(window)
+    return Removal(host={**left, "other": 1.0 - asked_ns / other_ns if other_ns else 1.0})
 
 
 def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:
@@ -110,7 +115,17 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
         by_link = moved.share
     kept = min(kept + of_closures(window), _not_the_nets(window, record)) + by_link
     beside = record.host_ns(("other", "evaluation")) / record.step_ns
-    return kept + max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
+    evaluated = evaluated_within(window)
+    within = max(0.0, evaluated + share_beside_net(places) - beside)
+    return kept + within - min(within, evaluated * _by_the_net(window))
+
+
+def _by_the_net(window: StepWindow) -> float:
+    """Of an evaluation that no mark has, what a graph of the net saves, 0 to 1: it is asked in the
+    training's mode, and waits for launches as much."""
+    every = [place for place in main_places(window) if evaluates(place)]
+    own = [place for place in every if place.in_net]
+    return (1.0 - GRAPH_LEFT) * share_held(own) / share_held(every) if own else 0.0
 
 
 def _sync(window: StepWindow, record: StepReplay) -> Removal:
