@@ -52,13 +52,13 @@ def label_of(gains: Sequence[Gain]) -> Label:
 
 def expected_of(gains: Sequence[Gain], label: Label) -> Expected:
     """The verdicts that are right: of the changes within 10 % of the best, any one's. One that
-    takes another change first is the best only where no other is worth making."""
+    takes another change first may be named for it, and makes none of these wrong."""
     if label != "positive":
         return Expected(tuple(sorted(NOTHING_TO_FIX)), None, True)
-    alone = max((each.gain for each in gains if each.name != UNREAD), default=0.0)
-    best = alone if alone >= POSITIVE else max(each.gain for each in gains)
+    best = max((each.gain for each in gains if each.name != UNREAD), default=0.0)
+    least = NEARLY * best if best >= POSITIVE else POSITIVE
     ranked = sorted(gains, key=lambda each: -each.gain)
-    near = [kind for each in ranked if each.gain >= NEARLY * best for kind in each.kinds]
+    near = [kind for each in ranked if each.gain >= least for kind in each.kinds]
     return Expected(tuple(dict.fromkeys(near)), None, False)
 
 

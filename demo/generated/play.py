@@ -54,7 +54,7 @@ off here has one evaluation more or less than it should: nothing that it measure
 
 
 LONGEST_S: Final = 30.0
-"""Of turns, from which no further ones are begun."""
+"""Of turns, from which none but those that `--turns` asks for are begun."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -197,7 +197,7 @@ def examine(
             taken.append((name, turns[name].take(given.turn_seconds)))
             taken.append(("", as_it_is.take(given.turn_seconds)))
         late = time.perf_counter() > over
-        names = [] if late else next_turns(taken, changes, given.turns)
+        names = next_turns(taken, changes, given.turns, late)
     return {
         "turns": taken,
         "cut": [name for name, each in turns.items() if each.cut],

@@ -15,7 +15,7 @@ ERRORS: Final = 2.0
 KNOWN: Final = 0.05
 """A gain's standard errors, as part of it, from which it is known."""
 NEAR: Final = 0.80
-"""Of the best gain: changes below it are not the best, however their turns differ."""
+"""Of the best gain: a change below it, and by more than its turns may be off, is not the best."""
 FURTHER: Final = 3
 """So many times the turns that each change near the best takes anyhow, while it is not known."""
 
@@ -55,19 +55,27 @@ def noise_of(turns: Sequence[Turn]) -> float:
     return math.sqrt(mean(steps) / 2) if steps else 0.0
 
 
-def next_turns(turns: Sequence[Turn], names: Collection[str], each: int) -> list[str]:
+def next_turns(
+    turns: Sequence[Turn], names: Collection[str], each: int, late: bool = False
+) -> list[str]:
     """The changes that take another turn: all take one, those near the best `each`, and up to
-    `FURTHER` times as many while their gains are not known. None: the turns are over."""
+    `FURTHER` times as many while their gains are not known, unless it is `late`. None: the turns
+    are over."""
     ratios = _ratios(turns)
     if missing := [name for name in names if name not in ratios]:
         return missing
     if not ratios:
         return []
-    best = max(median(found) for found in ratios.values())
-    near = {name: found for name, found in ratios.items() if median(found) >= best + math.log(NEAR)}
+    noise = noise_of(turns)
+    least = max(median(found) for found in ratios.values()) + math.log(NEAR)
+    near = {
+        name: found
+        for name, found in ratios.items()
+        if median(found) >= least - _spread(noise, len(found))
+    }
     fewest = min(len(found) for found in near.values())
-    known = _spread(noise_of(turns), fewest) <= KNOWN
-    if fewest >= (each if known else FURTHER * each):
+    known = _spread(noise, fewest) <= KNOWN
+    if fewest >= (each if known or late else FURTHER * each):
         return []
     return [name for name, found in near.items() if len(found) == fewest]
 

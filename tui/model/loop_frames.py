@@ -19,6 +19,11 @@ CALL_OF_NET: Final = "_call_impl (torch/nn/modules/module.py"
 BY_HAND: Final = re.compile(r"([\w<>]+\.)*(forward|__call__|net|model|network) \(")
 """A function of the user's own that is a net, or a layer of one, in a program that calls no module:
 "from scratch", of plain tensors (d2l's book, Karpathy's lectures)."""
+COMPUTES_NOTHING: Final = (
+    *("torch/utils/data/", "torch/utils/tensorboard/"),
+    *("torch/serialization.py", "torch/_tensor_str.py"),
+)
+"""PyTorch's loaders, TensorBoard's writer, files, and tensors as text."""
 _INSTALLED: Final = "-packages/"
 BY_POSITION: Final = re.compile(
     r" \(torch/nn/modules/(rnn|transformer)\.py"
@@ -39,6 +44,9 @@ MOST_STACKS: Final = 1_024
 
 Function = tuple[str, str]
 """Its name and its file."""
+Call = tuple[str, Function]
+"""The frame that calls, with its line, and the function: before Python 3.11 every `__call__` of a
+file has one name."""
 PhaseOf = Callable[[StackCount], StackPhase]
 """The phase of a stack of the main thread."""
 
@@ -91,9 +99,9 @@ def is_by_position(frames: tuple[str, ...]) -> bool:
     return any(map(BY_POSITION.search, frames)) or any(map(BY_HAND_AT_POSITIONS.match, parts))
 
 
-def nets_by_hand(stacks: Sequence[StackCount], phase_of: PhaseOf | None) -> frozenset[Function]:
-    """The user's own functions that are nets, in a program that calls no module. A logger has a
-    `__call__` too: what is called after the update, and computes no tensors, is no net."""
+def nets_by_hand(stacks: Sequence[StackCount], phase_of: PhaseOf | None) -> frozenset[Call]:
+    """Calls of the user's own functions that are nets, in a program that calls no module. A logger
+    has a `__call__` too: what is called after the update, and hardly computes tensors, is none."""
     if any(runs_net(stack.frames) for stack in stacks):
         return frozenset()
     learning = () if phase_of is None else (one for one in stacks if phase_of(one) in LEARNS)
@@ -101,24 +109,25 @@ def nets_by_hand(stacks: Sequence[StackCount], phase_of: PhaseOf | None) -> froz
     for stack in learning:
         for function, line in own_lines(stack.frames, ""):
             last[function] = max(line, last.get(function, 0))
-    nets = set[Function]()
+    nets, behind, computing = set[Call](), Counter[Call](), Counter[Call]()
     for stack in stacks:
         for at, frame in enumerate(stack.frames):
             if not BY_HAND.match(frame) or not is_users(where_in(frame)):
                 continue
-            above = own_lines(stack.frames[:at], "")
-            behind = any(line > last.get(function, line) for function, line in above)
-            if not behind or _computes(stack):
-                nets.add(_function(frame))
-    return frozenset(nets)
+            call, above = _call(stack.frames, at), own_lines(stack.frames[:at], "")
+            if not any(line > last.get(function, line) for function, line in above):
+                nets.add(call)
+            behind[call] += stack.count
+            computing[call] += stack.count if _computes(stack) else 0
+    return frozenset(nets | {call for call, n in behind.items() if 2 * computing[call] >= n})
 
 
 @lru_cache(maxsize=MOST_STACKS)
-def net_at(frames: tuple[str, ...], by_hand: frozenset[Function] = frozenset()) -> int | None:
+def net_at(frames: tuple[str, ...], by_hand: frozenset[Call] = frozenset()) -> int | None:
     """Index of the frame that calls a module, or is one of the user's own nets where the program
     has no modules (`by_hand`); None where there is neither."""
     for at, frame in enumerate(frames):
-        if CALL_OF_NET in frame or (by_hand and _function(frame) in by_hand):
+        if CALL_OF_NET in frame or (by_hand and _call(frames, at) in by_hand):
             return at
     return None
 
@@ -131,6 +140,10 @@ def own_lines(frames: tuple[str, ...], library: str) -> list[tuple[Function, int
         if line and is_of_loop(frame, library):
             found.append((_function(frame), line))
     return found
+
+
+def _call(frames: tuple[str, ...], at: int) -> Call:
+    return frames[at - 1] if at else "", _function(frames[at])
 
 
 def _function(frame: str) -> Function:
@@ -168,7 +181,9 @@ def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
 def _computes(stack: StackCount) -> bool:
     """In PyTorch itself, or on a line of tensors."""
     innermost = where_in(stack.frames[-1]) if stack.frames else ""
-    return stack.computes or innermost.startswith(_PYTORCH)
+    return stack.computes or (
+        innermost.startswith(_PYTORCH) and not innermost.startswith(COMPUTES_NOTHING)
+    )
 
 
 @lru_cache(maxsize=MOST_STACKS)

@@ -19,7 +19,7 @@ from .frames import (
 )
 from .loop_frames import (
     LEARNS,
-    Function,
+    Call,
     PhaseOf,
     is_by_position,
     net_at,
@@ -60,6 +60,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         threads=_beside(kept, main),
         main_waits=_waiting(trains),
         framework=outermost(framework_of(stack.frames) for stack in trains),
+        loop_of=library,
     )
 
 
@@ -82,7 +83,7 @@ def _shares(
     stacks: list[StackCount],
     phase_of: PhaseOf | None = None,
     library: str = "",
-    by_hand: frozenset[Function] = frozenset(),
+    by_hand: frozenset[Call] = frozenset(),
 ) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]

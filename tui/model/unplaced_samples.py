@@ -8,7 +8,7 @@ from typing import Final
 from ..verdict.code_origin import is_users, where_in
 from ..verdict.stack_samples import StackPhase
 from .frames import is_of_loop, place_of, worth_naming
-from .loop_frames import CALL_OF_NET, LEARNS, Function, PhaseOf, net_at, own_lines, runs_net
+from .loop_frames import CALL_OF_NET, LEARNS, Call, PhaseOf, net_at, own_lines, runs_net
 from .observations import StackCount
 
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
@@ -21,7 +21,7 @@ the update, and the last line of those."""
 
 
 def unplaced_share(
-    main: list[StackCount], phase_of: PhaseOf | None, library: str, by_hand: frozenset[Function]
+    main: list[StackCount], phase_of: PhaseOf | None, library: str, by_hand: frozenset[Call]
 ) -> float:
     """As in `Stacks`. Of all stacks: those of a large net are at more places than are kept."""
     whole = samples_of(main)
@@ -45,7 +45,7 @@ def unplaced_share(
     return samples_of(apart) / whole
 
 
-def _is_unplaced(frames: tuple[str, ...], phase: StackPhase, by_hand: frozenset[Function]) -> bool:
+def _is_unplaced(frames: tuple[str, ...], phase: StackPhase, by_hand: frozenset[Call]) -> bool:
     if phase not in ("other", "synchronisation", "forward"):
         return False
     if net_at(frames, by_hand) is not None:
@@ -83,7 +83,7 @@ def _classes(frames: tuple[str, ...], library: str) -> list[tuple[str, str]]:
 
 
 def _lines_that_train(
-    main: list[StackCount], phase_of: PhaseOf, library: str, by_hand: frozenset[Function]
+    main: list[StackCount], phase_of: PhaseOf, library: str, by_hand: frozenset[Call]
 ) -> LinesThatTrain:
     net: dict[tuple[str, str], set[int]] = {}
     update: dict[tuple[str, str], int] = {}

@@ -113,7 +113,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     idle = idle_of(window) if known else _idle_by_marks(window, device)
     account, on_host = _Account(min(1.0, idle)), 0.0
     account.take("input", exposed_wait(window) + loader_ends(window).mean)
-    _pauses(account, window)
+    unmarked = _pauses(account, window)
     if not window.sees_loading:
         within = max(0.0, account.left - _between(window, device))
         account.take("input", _fetched(window, within))
@@ -121,7 +121,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     account.take("copies", 0.0 if moved is None else moved.share)
     if empties_in_loop(window):
         account.take("allocator", share_seen(window, empties_cache).mean)
-    _host(account, window, device)
+    _host(account, window, device, unmarked)
     account.take("allocator", asked_of_device(window) or 0.0)
     if known and (main_places(window) or keeps_up(device)):
         dry = min(starved(window, device), _issued(window, device))
@@ -233,16 +233,18 @@ def _longest_measured(device: OnDevice) -> tuple[float, int]:
     return max(row.host_wait_ns for row in device.rows), behind_ns
 
 
-def _pauses(account: _Account, window: StepWindow) -> None:
+def _pauses(account: _Account, window: StepWindow) -> float:
     """While a checkpoint is written or a graph compiled nothing runs on the GPU; an evaluation uses
-    it about as much as the rest of the time does."""
+    it about as much as the rest of the time does. Returns what those without a mark get."""
     whole = spent(window.steps).wall_ns
     if whole <= 0:
-        return
+        return 0.0
     account.take("pauses", sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / whole)
     evaluated_ns = sum(row.evaluation_ns for row in window.steps) - sum(shared_starts(window))
     evaluating = evaluated_ns / whole
-    account.take("pauses", (evaluating + evaluated_within(window)) * account.left)
+    idle = account.left
+    account.take("pauses", evaluating * idle)
+    return account.take("pauses", evaluated_within(window) * idle)
 
 
 def evaluated_within(window: StepWindow) -> float:
@@ -256,16 +258,18 @@ def evaluated_within(window: StepWindow) -> float:
     return seen.mean if seen.low >= CONTRIBUTOR else 0.0
 
 
-def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
+def _host(account: _Account, window: StepWindow, device: OnDevice, unmarked: float) -> None:
     """Idle time beside the phases, and what waits for the GPU cost within them.
 
     Where the host stands at a line that waits, the GPU still works off its lag; the rest of that
     time it has nothing to do. A host that had not waited would have launched meanwhile, so idle
-    time within the phases is the wait's too, as far as the wait was long.
+    time within the phases is the wait's too, as far as the wait was long. `unmarked`: of the idle
+    time what evaluations without a mark have by now, which may lie between the phases.
     """
     waits = share_seen(window, reads_results(window)).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
-    between, ended = _between(window, device), loader_ends(window).mean
+    between = min(account.left + unmarked, _between(window, device))
+    ended = loader_ends(window).mean
     idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
     account.take("host", between - idle_waits - ended - evaluated_within(window))
     places = main_places(window)

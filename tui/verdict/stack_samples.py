@@ -83,6 +83,8 @@ class Stacks:
     and how often the main thread waited so: parts of the main thread's samples."""
     framework: Framework | None = None
     """Whose loop trains, where that is a library's."""
+    loop_of: str = ""
+    """The folder of any library whose loop trains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def test_changes_near_the_best_take_turns_until_their_gains_are_known() -> None:
     names = ("data", "fused", "graphs")
     turns = [("", 100.0)]
     assert next_turns(turns, names, each=2) == ["data", "fused", "graphs"]
-    turns += [("data", 200.0), ("", 100.0), ("fused", 110.0), ("", 100.0)]
+    turns += [("data", 200.0), ("", 100.0), ("fused", 60.0), ("", 100.0)]
     turns += [("graphs", 210.0), ("", 100.0)]
     assert next_turns(turns, names, each=1) == []
     assert next_turns(turns, names, each=2) == ["data", "graphs"], "the third is not near"
@@ -88,6 +88,8 @@ def test_changes_near_the_best_take_turns_until_their_gains_are_known() -> None:
         shaky += [("data", 200.0), ("", 120.0), ("graphs", 210.0), ("", 100.0)]
     assert next_turns(shaky, names, each=2) == [], "three times as many are the most"
     assert next_turns([("", 100.0)], (), each=2) == []
+    assert next_turns(turns, names, each=2, late=True) == ["data", "graphs"]
+    assert next_turns(shaky[: len(turns) + 4], names, each=2, late=True) == []
 
 
 @pytest.mark.parametrize(

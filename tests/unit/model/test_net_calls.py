@@ -74,3 +74,25 @@ def test_what_is_called_after_the_update_and_computes_no_tensors_is_no_net() -> 
     scores = at(20, "return x @ w", "<module> (train.py:30)", "Net.__call__ (net.py:5)")
     checked = StackCount(**{**structs.asdict(scores), "computes": True})
     assert next(one for one in seen(TANH, checked).main if "Net" in one.frame).in_net
+
+
+def test_a_logger_that_writes_by_torch_is_no_net() -> None:
+    """TensorBoard's writer, and tensors printed: PyTorch's own frames, which compute nothing."""
+    writer = at(
+        20,
+        "self.writer.add_scalar('loss', loss, step)",
+        *("<module> (train.py:30)", "Log.__call__ (train.py:5)"),
+        "add_scalar (torch/utils/tensorboard/writer.py:380)",
+    )
+    net = at(20, "return x @ w", LOOP, "Net.__call__ (train.py:9)")
+    found = seen(net, writer).main
+    assert [one.in_net for one in found if "add_scalar" in one.line] == [False]
+
+
+def test_of_one_name_in_a_file_each_call_is_looked_at() -> None:
+    """Before Python 3.11 frames name no class."""
+    net = at(20, "return x @ w", LOOP, "__call__ (train.py:9)")
+    log = at(20, "numpy.clip(values, 0, 1)", "<module> (train.py:30)", "__call__ (train.py:15)")
+    found = {one.frame: one.in_net for one in seen(net, log).main}
+    assert found["__call__ (train.py:9)"]
+    assert not found["__call__ (train.py:15)"]

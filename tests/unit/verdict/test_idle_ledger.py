@@ -358,6 +358,20 @@ def test_python_beside_an_evaluation_that_no_mark_shows_is_the_hosts() -> None:
     assert shares["host"] == pytest.approx(0.35, abs=0.02)
 
 
+def test_the_gpus_own_work_between_the_phases_is_not_the_hosts() -> None:
+    """Averages of the parameters keep the GPU busy there, an evaluation has most of the rest: what
+    is idle lies within the phases."""
+    rows = even(60, data_ms=1, forward_ms=24, backward_ms=25, other_ms=50)
+    on_gpu = {"data_ms": 1, "forward_ms": 24, "backward_ms": 25, "other_ms": 50}
+    main = placed(
+        (0.3, "linear (torch/nn/functional.py:9)", "", "evaluation"),
+        (0.2, "lerp_ (torch/_tensor.py:9)", "average.lerp_(each, 0.1)", "other"),
+        (0.5, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    seen = gpu_window(rows, on_gpu, activity=activity(75.0), stacks=main, loaders=(loader(0),))
+    assert ledger_of(seen).shares["host"] < 0.01
+
+
 def test_a_sleep_between_the_phases_leaves_their_gaps_to_launching() -> None:
     """A logger that waits for a service for half of each step: a third of the GPU's time was idle
     for no cause that showed, and a graph gave 1.4x."""

@@ -48,13 +48,12 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     working = _working(spans, counts, steps, busy_ns, dry_ns, keeps_up)
     late = bool(window.loaders and window.loaders[0].num_workers)
     copied, waited = _copied_of(window), _waited_of(window)
-    python = None
-    if _drained_part(spans, counts, step_ns) >= DRAINED:
-        python = share_where(main_places(window), _is_own_work)
+    drained = _drained(spans, counts, step_ns)
+    python = share_where(main_places(window), _is_own_work)
     lags = [span.after_ns for row in spans for span in row]
     return StepReplay(
         steps=tuple(
-            (count, segments_of(row, worked, keeps_up, late, waited, copied, python))
+            (count, segments_of(row, worked, keeps_up, late, waited, copied, drained, python))
             for count, row, worked in zip(counts, spans, working, strict=True)
         ),
         step_ns=step_ns,
@@ -145,22 +144,19 @@ an AdamW that updates 147 tensors one by one was 118 ms of a GPT's 145 on an H10
 2.1x."""
 
 
-def _drained_part(
+def _drained(
     spans: Sequence[Sequence[MeasuredSegment]], counts: Sequence[float], step_ns: float
-) -> float:
-    """Part of the steps in which both clocks show the host to wait until the GPU is done: whatever
-    function it waits in."""
-    drained = 0.0
+) -> frozenset[str]:
+    """Segments in which both clocks show the host to wait until the GPU is done, in most steps:
+    whatever function it waits in."""
+    drained: dict[str, float] = {}
     for row, count in zip(spans, counts, strict=True):
-        ends = [
-            one
-            for one in row
-            if one.name in (*ISSUING, "other")
-            and one.before_ns >= DRAINED_LAG * step_ns
-            and abs(one.host_ns - one.before_ns) <= DRAINED_APART * one.host_ns
-        ]
-        drained += count if ends else 0.0
-    return drained / max(1.0, sum(counts))
+        for one in row:
+            if one.name not in (*ISSUING, "other") or one.drop_ns < DRAINED_LAG * step_ns:
+                continue
+            if abs(one.host_ns - one.before_ns) <= DRAINED_APART * one.host_ns:
+                drained[one.name] = drained.get(one.name, 0.0) + count
+    return frozenset(name for name, steps in drained.items() if steps >= DRAINED * sum(counts))
 
 
 def _is_own_work(place: FrameShare) -> bool:

@@ -31,6 +31,7 @@ from ..thresholds.gpu import (
     SEGMENT_ASKED_NS,
     STEP_GRAPH_NS,
 )
+from ..unmarked_evaluation import what_evaluates
 from ..window import StepWindow
 from .replay import ISSUING, Removal, StepReplay
 
@@ -81,13 +82,16 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The net's forward and backward, replayed as a graph. What else the host does in them takes
     what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
     something is left of every launch. No graph of the net holds the optimizer."""
-    issued, beside_ns = record.host_ns(NET), _beside_the_net(window, record) * record.step_ns
+    issued, beside = record.host_ns(NET), _beside_the_net(window, record)
+    other_ns, evaluated = record.host_ns(("other",)), evaluated_within(window)
+    between = min(other_ns / record.step_ns, evaluated) if window.sees_loading else 0.0
+    asked = _asks_the_net(window)
+    beside_ns = max(0.0, beside - asked * min(beside, evaluated - between)) * record.step_ns
     net_ns = max(0.0, issued - beside_ns)
     left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
     left = dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0)
-    other_ns = record.host_ns(("other",))
-    asked_ns = min(other_ns, evaluated_within(window) * record.step_ns) * _by_the_net(window)
-    return Removal(host={**left, "other": 1.0 - asked_ns / other_ns if other_ns else 1.0})
+    gone_ns = asked * between * (1.0 - GRAPH_LEFT) * record.step_ns
+    return Removal(host={**left, "other": max(0.0, 1.0 - gone_ns / other_ns) if other_ns else 1.0})
 
 
 def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:
@@ -115,17 +119,18 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
         by_link = moved.share
     kept = min(kept + of_closures(window), _not_the_nets(window, record)) + by_link
     beside = record.host_ns(("other", "evaluation")) / record.step_ns
-    evaluated = evaluated_within(window)
-    within = max(0.0, evaluated + share_beside_net(places) - beside)
-    return kept + within - min(within, evaluated * _by_the_net(window))
+    return kept + max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
 
 
-def _by_the_net(window: StepWindow) -> float:
-    """Of an evaluation that no mark has, what a graph of the net saves, 0 to 1: it is asked in the
-    training's mode, and waits for launches as much."""
+def _asks_the_net(window: StepWindow) -> float:
+    """Of an evaluation that no mark has, the part in which it asks the net, 0 to 1, and waits for
+    launches as the training does: a compiled net has a graph for each of its modes. What generates
+    or acts asks it for shapes that grow, or for one observation at a time."""
     every = [place for place in main_places(window) if evaluates(place)]
     own = [place for place in every if place.in_net]
-    return (1.0 - GRAPH_LEFT) * share_held(own) / share_held(every) if own else 0.0
+    if not own or what_evaluates(window) != "evaluation":
+        return 0.0
+    return share_held(own) / share_held(every)
 
 
 def _sync(window: StepWindow, record: StepReplay) -> Removal:

@@ -1,6 +1,6 @@
 """Daydream in small: the steps of a window run again on the clocks of host and GPU."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final, Literal, NamedTuple
@@ -125,6 +125,9 @@ WAITS_SEEN: Final = 0.5
 """…unless samples show it to wait for half of what the GPU works then. An LSTM on an H200, 0.4 ms
 behind in the middle of 16: its net's forward was taken to be all work and its backward all wait,
 1.5x by a CUDA graph, where 1.95x was measured."""
+
+COPY_HELD: Final = 0.5
+"""Of what is queued as the forward begins, lines that copy must hold so much to wait for it."""
 
 # The segments of one measured step on both clocks, and how far the GPU was behind at each.
 
@@ -252,28 +255,30 @@ def segments_of(
     late: bool,
     waited: float | None,
     copied: float = 0.0,
-    python: float | None = None,
+    drained: Collection[str] = (),
+    python: float = 0.0,
 ) -> tuple[Segment, ...]:
     """The segments of a step, whose spans hold the GPU's `worked` ns.
 
     `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
     it waits for the GPU, None without samples; then it may wait anywhere. `copied`: of that the
-    part in copies from pageable memory, which wait for what was queued before them. `python`: the
-    clocks show that it waits; part of its time in lines of the user's own, the only ones that count
-    as work where it waits in functions that are not known.
+    part in copies from pageable memory, which wait for what was queued before them. `drained`:
+    segments in which the clocks show that it waits; `python`: part of its time in lines of the
+    user's own, the only ones that count as work where it waits in functions that are not known.
     """
-    syncs = waited is None or waited >= SYNC_SEEN or python is not None
+    seen = waited is None or waited >= SYNC_SEEN
     cuts = [
-        _waits(span, work, keeps_up_ns) if syncs else None
+        _waits(span, work, keeps_up_ns) if seen or span.name in drained else None
         for span, work in zip(row, worked, strict=True)
     ]
     step_ns = sum(span.host_ns for span in row)
-    if waited is not None and python is None:
+    copied_ns = copied * step_ns
+    if waited is not None:
         held_ns = sum(work for work, cut in zip(worked, cuts, strict=True) if cut == "last")
         if waited * step_ns < WAITS_SEEN * held_ns:
             # It launches more slowly than the GPU works: samples show no such wait.
             cuts = [
-                None if cut == "last" and span.before_ns <= NEARLY * span.host_ns else cut
+                None if cut == "last" and _hardly_ahead(span, drained) else cut
                 for span, cut in zip(row, cuts, strict=True)
             ]
     # A GPU that never caught up was never short of work: how long the host alone would have taken
@@ -287,12 +292,12 @@ def segments_of(
     launching = min(1.0, QUEUED * LAUNCH_NS / max(1.0, *(span.after_ns for span in row)))
     lost_ns = sum(span.drop_ns for span, cut in zip(row, cuts, strict=True) if cut)
     # What the host lost of its lead and did not wait for, it worked.
-    own = 0.0 if waited is None or not lost_ns else max(0.0, 1 - waited * step_ns / lost_ns)
-    if python is not None and own > UNKNOWN_WAITS:
-        own = min(own, python * step_ns / lost_ns)
+    worked_on = 0.0 if waited is None or not lost_ns else max(0.0, 1 - waited * step_ns / lost_ns)
     found: list[Segment] = []
     for span, work, cut in zip(row, worked, cuts, strict=True):
-        gap = max(0.0, span.device_ns - work)
+        gap, own = max(0.0, span.device_ns - work), worked_on
+        if span.name in drained and own > UNKNOWN_WAITS:
+            own = min(own, python * step_ns / lost_ns)
         if span.name == "data":
             found.append(Segment("data", span.host_ns, 0.0, span.device_ns if late else 0.0))
         elif span.name == "checkpoint":
@@ -309,14 +314,13 @@ def segments_of(
             found.append(Segment(span.name, max(0.0, work - span.after_ns), work))
         elif ahead and span.name in ISSUING:
             found.append(Segment(span.name, span.host_ns * launching, work))
-        elif span.name == "forward" and span.before_ns > keeps_up_ns and copied:
+        elif span.name == "forward" and span.before_ns > keeps_up_ns and _held_by(copied_ns, span):
             # A copy of the batch waits for what is queued before it.
-            drained_ns = min(copied * step_ns, span.before_ns, span.host_ns)
             found.append(Segment("forward", 0.0, 0.0, waits=True))
-            found.append(Segment("forward", span.host_ns - drained_ns, work))
+            found.append(Segment("forward", max(0.0, span.host_ns - span.before_ns), work))
         else:
             found.append(Segment(span.name, span.host_ns, work))
-    if waited is not None and syncs and row[-1].after_ns <= keeps_up_ns:
+    if waited is not None and (seen or drained) and row[-1].after_ns <= keeps_up_ns:
         # Seen to wait, though not for long: the GPU had caught up. It still would, were it behind.
         if waited - copied >= SYNC_SEEN:
             found[-1] = found[-1]._replace(waits=True)
@@ -324,6 +328,15 @@ def segments_of(
             # The next batch is made while the GPU works on this one.
             found[0] = found[0]._replace(waits=True)
     return tuple(found)
+
+
+def _hardly_ahead(span: MeasuredSegment, drained: Collection[str]) -> bool:
+    return span.name not in drained and span.before_ns <= NEARLY * span.host_ns
+
+
+def _held_by(copied_ns: float, span: MeasuredSegment) -> bool:
+    """Copies take as long as what they would wait for, about; those from pinned memory do not."""
+    return copied_ns >= COPY_HELD * span.before_ns
 
 
 def _waits(

@@ -6,6 +6,7 @@ from math import inf
 from typing import Final
 
 from ...steps import GpuStep
+from ..between_phases import of_closures
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     BETWEEN,
@@ -167,10 +168,8 @@ def launch(window: StepWindow) -> Finding | None:
 
 def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
     """A graph of the net leaves the loss and the optimizer to the host. Where one of the whole step
-    would give much more, that is said, and is the upper end of the forecast. A GradScaler asks the
-    host in each step, ranks wait for each other in it, and a library's loop is no place for it."""
-    settings, framework = window.settings, window.stacks and window.stacks.framework
-    if window.world_size > 1 or framework in WITH_LOOPS or (settings and settings.scaler):
+    would give much more, that is said, and is the upper end of the forecast."""
+    if not _graph_holds_step(window):
         return found
     likely = forecast_of(found)
     if likely is None or likely.high is None or likely.kind != "estimate":
@@ -178,10 +177,24 @@ def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
     gain = gain_of_step_graph(window) if found.advice[0].startswith(GRAPH) else None
     if gain is None or gain < STEP_GRAPH_WORTH * likely.speedup:
         return found
-    whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer, about {times(gain)}"
+    name = window.settings and window.settings.optimizer
+    how = "" if name == "SGD" else " (capturable=True)"
+    whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer{how}, about {times(gain)}"
     advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
     forecast = replace(likely, high=max(likely.high, STEP_GRAPH_WITHIN * gain))
     return replace(found, advice=advice, forecast=forecast)
+
+
+def _graph_holds_step(window: StepWindow) -> bool:
+    """A GradScaler and an optimizer with a closure ask the host in each step, ranks wait for each
+    other in it, micro-batches are fetched in it, and a library's loop is no place for it."""
+    settings, stacks = window.settings, window.stacks
+    if window.world_size > 1 or (settings is not None and settings.scaler):
+        return False
+    if stacks is not None and (stacks.framework in WITH_LOOPS or stacks.loop_of):
+        return False
+    backwards = sum(row.backwards for row in window.steps)
+    return backwards <= window.observed and not of_closures(window)
 
 
 def _reads_anew(activity: GpuActivity) -> bool:

@@ -1,10 +1,9 @@
 """The optimizer's own share of the step, amortised over accumulated micro-steps."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
-from ...steps import GpuStep, Step
 from ..between_phases import clipped_part
 from ..code_places import clips, embeds, main_places, steps_one_by_one
 from ..cpu_wait import asleep
@@ -22,25 +21,24 @@ from ..thresholds.causes import (
     AS_MUCH,
     DENORMAL_NS,
     DENORMAL_NUMBERS,
-    DENSE_PASSES,
-    DENSE_PASSES_FUSED,
-    DENSE_PASSES_SGD,
     FUSED_LEFT_ON_CPU,
     FUSED_LEFT_ON_GPU,
     FUSED_LEFT_UNKNOWN,
-    GRADIENT_PASSES,
     GROUPED_BYTES,
-    LARGE_TABLE_BYTES,
-    SPARSE_NS,
-    SPARSE_PASSES,
-    SPARSE_SPARES,
-    SPARSE_SPARES_LARGE,
     TENSOR_NS,
     USUAL_NS,
 )
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import RunFacts, StepWindow
+from .sparse_table import (
+    TAKES_SPARSE,
+    TableUsed,
+    backward_share,
+    spared_by_rows,
+    sparse_advice,
+    table_used,
+)
 
 # What to do about an optimizer that takes long, by how this run's is set up.
 
@@ -52,10 +50,6 @@ _FOREACH: Final = (
 )
 """The others that can update their tensors in groups: the default on a GPU, and no gain on a CPU
 (0.7 to 2 times the time of one by one, on two cores)."""
-
-
-_TAKES_SPARSE: Final = ("SGD", "Adagrad", "SparseAdam")
-"""Those of torch.optim that take sparse gradients themselves."""
 
 
 def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
@@ -70,7 +64,7 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     first = (together,) if together else _one_by_one(window)
     if (used := _by_rows(window)) is not None:
-        return (_sparse(window, used), *first, rarely)
+        return (sparse_advice(window, used), *first, rarely)
     if settings is None:
         return (*first, rarely, *rows)
     tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
@@ -96,38 +90,6 @@ def _one_by_one(window: RunFacts) -> tuple[str, ...]:
     return (f"{text}goes through all {size(held)}, which no cache holds",)
 
 
-@dataclass(frozen=True, slots=True)
-class TableUsed:
-    """An embedding with dense gradients, by the graph of a backward."""
-
-    rows: int
-    lookups: float | None
-    """In a step; a row may be looked up twice. None where not known."""
-    spares: float
-    """Part of the bytes that the optimizer updates that lie in rows which a step does not use."""
-    bytes: int
-    """Of the table."""
-    backwards: float = 1.0
-    """For each update."""
-
-
-def table_used(window: RunFacts) -> TableUsed | None:
-    """None without such a table. Bags, and torch before 2.5, do not tell their lookups: then all of
-    the table counts, an upper bound."""
-    settings = window.settings
-    if settings is None or not (settings.table_rows and settings.table_bytes):
-        return None
-    part = settings.table_bytes / max(settings.table_bytes, settings.parameter_bytes or 0)
-    if settings.table_lookups is None:
-        return TableUsed(settings.table_rows, None, part, settings.table_bytes)
-    backwards = 1.0
-    if isinstance(window, StepWindow) and window.observed:
-        backwards = max(1.0, sum(row.backwards for row in window.steps) / window.observed)
-    lookups = settings.table_lookups * backwards
-    spares = part * max(0.0, 1 - lookups / settings.table_rows)
-    return TableUsed(settings.table_rows, lookups, spares, settings.table_bytes, backwards)
-
-
 def _by_rows(window: RunFacts) -> TableUsed | None:
     """Where sparse gradients give back more than the fused form does: both in the middle of what
     was measured; where the rows used are not known, the table alone against the most. Not where
@@ -139,10 +101,10 @@ def _by_rows(window: RunFacts) -> TableUsed | None:
     if used is None or any(map(clips, main_places(window))):
         return None
     known = used.lookups is not None
-    spares = _spared_by_rows(window, used)[1] if known else used.spares
+    spares = spared_by_rows(window, used)[1] if known else used.spares
     fused = _spared_by_fusing(window, at_most=not known)
     settings = window.settings
-    lazily = settings is not None and settings.optimizer not in _TAKES_SPARSE
+    lazily = settings is not None and settings.optimizer not in TAKES_SPARSE
     if known and lazily and not window.gpu_present:
         share = _share_of_step(window)
         if 1 - share * spares > AS_MUCH * (1 - share * fused):
@@ -157,48 +119,6 @@ def _share_of_step(window: RunFacts) -> float:
     return sum(row.optimizer_ns for row in window.steps) / max(1, spent(window.steps).wall_ns)
 
 
-def _spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, float]:
-    """What sparse gradients give back, as parts of the optimizer's time: least, middle, most. The
-    backward's gradients of the table's size are in it, on a CPU as measured, on a GPU by the
-    memory's traffic."""
-    if not window.gpu_present:
-        large = used.bytes > LARGE_TABLE_BYTES
-        spares = SPARSE_SPARES_LARGE if large else SPARSE_SPARES
-        least, middle, most = (used.spares * more for more in spares)
-        return least, middle, most
-    if used.lookups is None:
-        return 0.0, used.spares, used.spares
-    settings, passes = window.settings, DENSE_PASSES
-    if settings is not None and settings.optimizer == "SGD":
-        passes = DENSE_PASSES_SGD
-    elif settings is not None and settings.fused:
-        passes = DENSE_PASSES_FUSED
-    held = used.bytes if settings is None else max(used.bytes, settings.parameter_bytes or 0)
-    first, further = GRADIENT_PASSES
-    gradients = first * used.backwards + further * (used.backwards - 1)
-    dense, looked_up = passes + gradients, used.lookups / used.rows
-    most, middle, least = (
-        max(0.0, used.bytes / held * (dense - rows * looked_up) / passes - _of_update(window, ns))
-        for rows, ns in zip(SPARSE_PASSES, SPARSE_NS, strict=True)
-    )
-    return least, middle, most
-
-
-def _of_update(window: RunFacts, ns: float) -> float:
-    """This time as part of an update's."""
-    if not isinstance(window, StepWindow):
-        return 0.0
-    rows = _measured(window)
-    taken = sum(row.optimizer_ns for row in rows)
-    return ns * sum(row.count for row in rows) / taken if taken else 1.0
-
-
-def _measured(window: StepWindow) -> Sequence[Step | GpuStep]:
-    """The steps on the GPU's clock where that is read, else on the host's."""
-    device = on_device(window)
-    return window.steps if device is None else device.rows
-
-
 def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
     """The part of the optimizer's time that its fused form gives back."""
     settings = window.settings
@@ -209,17 +129,6 @@ def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
     if of_adam and window.gpu_present and settings.parameter_device != "cpu":
         least, middle = FUSED_LEFT_ON_GPU
     return 1.0 - (least if at_most else middle)
-
-
-def _sparse(window: RunFacts, used: TableUsed) -> str:
-    """What to write, and why."""
-    name = window.settings.optimizer if window.settings is not None else None
-    by = "" if name in _TAKES_SPARSE else " and SparseAdam for it"
-    all_rows = f"{name or 'the optimizer'} updates all its {used.rows:,} rows"
-    text = f"nn.Embedding(..., sparse=True){by}: {all_rows}"
-    if used.lookups is None:
-        return f"{text}, used or not"
-    return f"{text}, and a step looks up {used.lookups:,.0f}"
 
 
 def updated_together(window: RunFacts) -> str | None:
@@ -311,11 +220,8 @@ def _forecast(window: StepWindow, share: float) -> Forecast | None:
     floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
     if used is not None:
-        rows = _measured(window)
-        backward_ns = sum(row.backward_ns for row in rows)
-        wall_ns = sum(row.end_ns - row.start_ns for row in rows)
-        most = share * used.spares + backward_ns / max(1, wall_ns)
-        spared = [min(most, share * part) for part in _spared_by_rows(window, used)]
+        most = share * used.spares + backward_share(window)
+        spared = [min(most, share * part) for part in spared_by_rows(window, used)]
         low, middle, high = map(speedup_of, spared, floors)
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
     if window.gpu_present or settings is None or not updated_together(window):

@@ -374,19 +374,3 @@ def test_python_within_the_forward_is_no_launching() -> None:
     assert beside.share == pytest.approx(0.4, abs=0.02)
     assert beside.speedup is not None
     assert beside.speedup < 2
-
-
-@pytest.mark.parametrize("other_ms", [0.0, 60.0])
-def test_an_evaluation_by_the_net_waits_for_launches_too(other_ms: float) -> None:
-    """A ViT of generated run 39, H200: a third in evaluations, a graph gave 3.1x, 1.8x was said."""
-    parts = {"forward_ms": 80.0 - other_ms, "backward_ms": 20, "other_ms": other_ms}
-    linear = "linear (torch/nn/functional.py:9)"
-    net = FrameShare(0.5, linear, None, phase="evaluation", in_net=True)
-    trains = replace(net, share=0.5, phase="forward")
-    gains = []
-    for one in (net, replace(net, in_net=False)):
-        places = Stacks(200, (one, trains), 0, (), None)
-        found = launch(gpu_window(even(60, **parts), parts, activity=activity(5.0), stacks=places))
-        assert found is not None
-        gains.append(found.speedup or 1.0)
-    assert gains[0] > 1.5 * gains[1]

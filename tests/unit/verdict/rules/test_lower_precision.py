@@ -194,3 +194,16 @@ def test_a_host_whose_launch_queue_is_full_does_not_limit_bf16(
     assert (found is None) is (speedup is None)
     if found is not None and speedup is not None:
         assert found.speedup == pytest.approx(speedup, abs=0.1)
+
+
+def test_a_host_that_launches_as_long_as_the_gpu_was_behind_has_not_waited() -> None:
+    """Its backward takes the 8 ms that the GPU was behind, and gains lead in them: the 24 ms of its
+    optimizer are its own work, and half of the kernels' time would give nothing."""
+    known = settings(autocast="", parameter_dtype="float32", matmul_precision="high")
+    counters = activity(92.0, sm=80, tensor=36, fp32=4, dram=35)
+    steps = even(60, forward_ms=8, backward_ms=8, optimizer_ms=24)
+    on_gpu = {"forward_ms": 16, "backward_ms": 14, "optimizer_ms": 10, "lag_ms": 0.01}
+    single = (0.8, "_single_tensor_adam (torch/optim/adam.py:545)", "exp_avg.lerp_(grad, 0.1)")
+    places = lines(single)
+    seen = gpu_window(steps, on_gpu, activity=counters, settings=known, stacks=places)
+    assert in_fp32(seen) is None

@@ -142,6 +142,20 @@ def test_on_a_gpu_the_rows_are_weighed_against_what_fusing_spares_in_the_middle(
     assert found.advice[0].startswith("nn.Embedding(..., sparse=True)") is rows_first
 
 
+def test_an_update_that_waits_for_launches_is_fused_before_its_table_is_sparse() -> None:
+    """200 tensors one by one, 8 ms: its table of 60 MB moves in a fraction of one."""
+    sizes = {"parameter_bytes": 70_000_000, "table_bytes": 60_000_000}
+    known: dict[str, Any] = {
+        **{"optimizer": "AdamW", "parameter_device": "cuda", "parameters": 200, **sizes},
+        **{"table_rows": 200_000, "table_lookups": 20_000, "foreach": False},
+    }
+    on_gpu = {"forward_ms": 4, "backward_ms": 4, "optimizer_ms": 8, "lag_ms": 0.02}
+    rows = even(60, forward_ms=4, backward_ms=4, optimizer_ms=8)
+    found = optimizer(gpu_window(rows, on_gpu, settings=settings(**known)))
+    assert found is not None
+    assert "fused=True" in found.advice[0]
+
+
 def test_lookups_that_are_not_known_leave_an_upper_bound() -> None:
     found = optimizer(table(lookups=None))
     assert found is not None
