@@ -343,17 +343,28 @@ def test_a_rollout_that_no_mark_shows_is_no_launching() -> None:
     assert Engine().judge(seen).finding.kind == "evaluation"
 
 
+def evaluating(
+    share: float,
+    between: tuple[float, str, str],
+    parts: dict[str, Any],
+    busy: float,
+) -> StepWindow:
+    """A loop over a loader whose evaluation no mark has, and a place between its phases."""
+    linear = "linear (torch/nn/functional.py:9)"
+    main = placed(
+        (share, linear, "", "evaluation"),
+        (*between, "other"),
+        (1 - share - between[0], linear, "", "forward"),
+    )
+    given: dict[str, Any] = {"activity": activity(busy), "stacks": main, "loaders": (loader(0),)}
+    return gpu_window(even(60, **parts), parts, **given)
+
+
 def test_python_beside_an_evaluation_that_no_mark_shows_is_the_hosts() -> None:
     """A logger of 14 ms in each step of 35: what the evaluation takes was taken off twice."""
-    rows = even(60, data_ms=1, forward_ms=12, backward_ms=12, other_ms=75)
-    on_gpu = {"data_ms": 1, "forward_ms": 12, "backward_ms": 12, "other_ms": 75}
-    main = placed(
-        (0.4, "linear (torch/nn/functional.py:9)", "", "evaluation"),
-        (0.35, "write (log.py:9)", "", "other"),
-        (0.25, "linear (torch/nn/functional.py:9)", "", "forward"),
-    )
-    seen = gpu_window(rows, on_gpu, activity=activity(10.0), stacks=main, loaders=(loader(0),))
-    shares = ledger_of(seen).shares
+    parts = {"data_ms": 1, "forward_ms": 12, "backward_ms": 12, "other_ms": 75}
+    write = (0.35, "write (log.py:9)", "")
+    shares = ledger_of(evaluating(0.4, write, parts, busy=10.0)).shares
     assert shares["pauses"] == pytest.approx(0.36, abs=0.02)
     assert shares["host"] == pytest.approx(0.35, abs=0.02)
 
@@ -361,15 +372,9 @@ def test_python_beside_an_evaluation_that_no_mark_shows_is_the_hosts() -> None:
 def test_the_gpus_own_work_between_the_phases_is_not_the_hosts() -> None:
     """Averages of the parameters keep the GPU busy there, an evaluation has most of the rest: what
     is idle lies within the phases."""
-    rows = even(60, data_ms=1, forward_ms=24, backward_ms=25, other_ms=50)
-    on_gpu = {"data_ms": 1, "forward_ms": 24, "backward_ms": 25, "other_ms": 50}
-    main = placed(
-        (0.3, "linear (torch/nn/functional.py:9)", "", "evaluation"),
-        (0.2, "lerp_ (torch/_tensor.py:9)", "average.lerp_(each, 0.1)", "other"),
-        (0.5, "linear (torch/nn/functional.py:9)", "", "forward"),
-    )
-    seen = gpu_window(rows, on_gpu, activity=activity(75.0), stacks=main, loaders=(loader(0),))
-    assert ledger_of(seen).shares["host"] < 0.01
+    parts = {"data_ms": 1, "forward_ms": 24, "backward_ms": 25, "other_ms": 50}
+    average = (0.2, "lerp_ (torch/_tensor.py:9)", "average.lerp_(each, 0.1)")
+    assert ledger_of(evaluating(0.3, average, parts, busy=75.0)).shares["host"] < 0.01
 
 
 def test_a_sleep_between_the_phases_leaves_their_gaps_to_launching() -> None:
