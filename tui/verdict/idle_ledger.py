@@ -125,7 +125,9 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     account.take("allocator", asked_of_device(window) or 0.0)
     if known and (main_places(window) or keeps_up(device)):
         dry = min(starved(window, device), _issued(window, device))
-        within = _asleep_beside_fetches(window) - _between(window, device)
+        # A sleep at a line of the user's is known: beside it the thread launches.
+        sleeps = share_seen(window, lambda one: is_users(one) and reads(one) and not fetches(one))
+        within = _asleep_beside_fetches(window) - max(_between(window, device), sleeps.mean)
         if within < causes.ASLEEP_AWAKE * min(dry, account.left):
             # A thread that launches runs all through the phases; one without a core waits for those
             # that do.
