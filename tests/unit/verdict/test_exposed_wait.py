@@ -10,6 +10,8 @@ from gpuwatch.tui.verdict.on_device import on_device
 from tests.unit.verdict.on_gpu import activity, gpu_step
 from tests.unit.verdict.windows import MS, run, stacks, window
 
+FORWARD = stacks([(0.97, "forward (model.py:12)", None)])
+
 
 def test_of_a_wait_longer_than_all_that_were_measured_the_gpu_hides_what_it_is_behind() -> None:
     """Every tenth batch takes 28 ms, and none of them was measured: "hidden", and launches led.
@@ -21,7 +23,7 @@ def test_of_a_wait_longer_than_all_that_were_measured_the_gpu_hides_what_it_is_b
         gpu_present=True,
         gpu_steps=measured,
         activity=activity(40.0),
-        stacks=stacks([(0.97, "forward (model.py:12)", None)]),
+        stacks=FORWARD,
     )
     assert exposed_wait(seen) == pytest.approx(10 * 27.2 / (100 * 3.3 + 10 * 27.7), abs=0.02)
     ledger = idle_ledger(seen)
@@ -49,7 +51,7 @@ def test_of_merged_steps_each_wait_may_be_as_long_and_as_hidden_as_one() -> None
         gpu_present=True,
         gpu_steps=measured,
         activity=activity(40.0),
-        stacks=stacks([(0.97, "forward (model.py:12)", None)]),
+        stacks=FORWARD,
     )
     device, parts = on_device(seen), exposed_parts(seen)
     assert device is not None
