@@ -57,6 +57,9 @@ off here has one evaluation more or less than it should: nothing that it measure
 
 LONGEST_S: Final = 30.0
 """Of turns, from which none but those that `--turns` asks for are begun."""
+MOST_S: Final = 140.0
+"""Of the first turn of each change. Who asks waits for three minutes: such a run would be given up
+then, and have held its GPU."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -194,7 +197,11 @@ def examine(
         # Workers are forked next: one that collects what a graph left, as it failed, aborts.
         gc.collect()
     changes = [name for name in turns if name]
+    began_s = time.perf_counter()
     taken = [("", as_it_is.take(given.turn_seconds))]
+    took_s = time.perf_counter() - began_s
+    if took_s * 2 * len(changes) > MOST_S:
+        sys.exit(f"too long to measure: {len(changes)} changes, turns of {took_s:.0f} s")
     over = time.perf_counter() + LONGEST_S
     names = next_turns(taken, changes, given.turns)
     while names:
