@@ -53,8 +53,6 @@ SETTLE_BATCHES: Final = 2
 LONGEST_TURN_S: Final = 12.0
 """A turn lasts until everything that comes now and then has come equally often. One that is cut
 off here has one evaluation more or less than it should: nothing that it measures is a truth."""
-
-
 LONGEST_S: Final = 30.0
 """Of turns, from which none but those that `--turns` asks for are begun."""
 MOST_S: Final = 140.0
@@ -203,13 +201,10 @@ def examine(
     if took_s * 2 * len(changes) > MOST_S:
         sys.exit(f"too long to measure: {len(changes)} changes, turns of {took_s:.0f} s")
     over = time.perf_counter() + LONGEST_S
-    names = next_turns(taken, changes, given.turns)
-    while names:
+    while names := next_turns(taken, changes, given.turns, late=time.perf_counter() > over):
         for name in names:
             taken.append((name, turns[name].take(given.turn_seconds)))
             taken.append(("", as_it_is.take(given.turn_seconds)))
-        late = time.perf_counter() > over
-        names = next_turns(taken, changes, given.turns, late)
     return {
         "turns": taken,
         "cut": [name for name, each in turns.items() if each.cut],

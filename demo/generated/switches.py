@@ -61,8 +61,7 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
         name = "padded" if spec.varied else "graphs"
         found.append(Switch(name, ("launch",), LAUNCH_ADVICE, graphed))
     if gpu and "statistics" in names and not names & {"cells", "recompiles", "pieces"}:
-        unread = _remove(spec, "statistics").changed
-        unread = replace(unread, graphed=True, varied=False)
+        unread = replace(_remove(spec, "statistics").changed, graphed=True, varied=False)
         found.append(Switch(UNREAD, ("launch",), LAUNCH_ADVICE, unread))
     if gpu and spec.precision == "tf32":
         lower = replace(spec, precision="bf16")

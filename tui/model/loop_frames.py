@@ -104,12 +104,8 @@ def nets_by_hand(stacks: Sequence[StackCount], phase_of: PhaseOf | None) -> froz
     has a `__call__` too: what is called after the update, and hardly computes tensors, is none."""
     if any(runs_net(stack.frames) for stack in stacks):
         return frozenset()
-    learning = () if phase_of is None else (one for one in stacks if phase_of(one) in LEARNS)
-    last: dict[Function, int] = {}
-    for stack in learning:
-        for function, line in own_lines(stack.frames, ""):
-            last[function] = max(line, last.get(function, 0))
-    nets, behind, computing = set[Call](), Counter[Call](), Counter[Call]()
+    last = {} if phase_of is None else last_lines(stacks, phase_of, "")
+    nets, seen, computing = set[Call](), Counter[Call](), Counter[Call]()
     for stack in stacks:
         for at, frame in enumerate(stack.frames):
             if not BY_HAND.match(frame) or not is_users(where_in(frame)):
@@ -117,9 +113,9 @@ def nets_by_hand(stacks: Sequence[StackCount], phase_of: PhaseOf | None) -> froz
             call, above = _call(stack.frames, at), own_lines(stack.frames[:at], "")
             if not any(line > last.get(function, line) for function, line in above):
                 nets.add(call)
-            behind[call] += stack.count
+            seen[call] += stack.count
             computing[call] += stack.count if _computes(stack) else 0
-    return frozenset(nets | {call for call, n in behind.items() if 2 * computing[call] >= n})
+    return frozenset(nets | {call for call, n in seen.items() if 2 * computing[call] >= n})
 
 
 @lru_cache(maxsize=MOST_STACKS)
@@ -130,6 +126,18 @@ def net_at(frames: tuple[str, ...], by_hand: frozenset[Call] = frozenset()) -> i
         if CALL_OF_NET in frame or (by_hand and _call(frames, at) in by_hand):
             return at
     return None
+
+
+def last_lines(
+    stacks: Iterable[StackCount], phase_of: PhaseOf, library: str
+) -> dict[Function, int]:
+    """Of the functions that lead to a backward or an update, the last line that does."""
+    last: dict[Function, int] = {}
+    for stack in stacks:
+        if phase_of(stack) in LEARNS:
+            for function, line in own_lines(stack.frames, library):
+                last[function] = max(line, last.get(function, 0))
+    return last
 
 
 def own_lines(frames: tuple[str, ...], library: str) -> list[tuple[Function, int]]:

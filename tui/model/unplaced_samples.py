@@ -8,7 +8,16 @@ from typing import Final
 from ..verdict.code_origin import is_users, where_in
 from ..verdict.stack_samples import StackPhase
 from .frames import is_of_loop, place_of, worth_naming
-from .loop_frames import CALL_OF_NET, LEARNS, Call, PhaseOf, net_at, own_lines, runs_net
+from .loop_frames import (
+    CALL_OF_NET,
+    LEARNS,
+    Call,
+    PhaseOf,
+    last_lines,
+    net_at,
+    own_lines,
+    runs_net,
+)
 from .observations import StackCount
 
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
@@ -86,15 +95,15 @@ def _lines_that_train(
     main: list[StackCount], phase_of: PhaseOf, library: str, by_hand: frozenset[Call]
 ) -> LinesThatTrain:
     net: dict[tuple[str, str], set[int]] = {}
-    update: dict[tuple[str, str], int] = {}
+    beside: list[StackCount] = []
     for stack in main:
         below = net_at(stack.frames, by_hand)
-        if below is not None:
-            for function, line in own_lines(stack.frames[:below], library):
-                net.setdefault(function, set()).add(line)
-        elif phase_of(stack) in ("backward", "optimizer"):
-            for function, line in own_lines(stack.frames, library):
-                update[function] = max(line, update.get(function, 0))
+        if below is None:
+            beside.append(stack)
+            continue
+        for function, line in own_lines(stack.frames[:below], library):
+            net.setdefault(function, set()).add(line)
+    update = last_lines(beside, phase_of, library)
     called = {
         function: max((line for line in net.get(function, ()) if line < last), default=0)
         for function, last in update.items()

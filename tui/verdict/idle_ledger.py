@@ -249,9 +249,10 @@ def _pauses(account: _Account, window: StepWindow) -> float:
     return account.take("pauses", evaluated_within(window) * idle)
 
 
+@lru_cache(maxsize=4)
 def evaluated_within(window: StepWindow) -> float:
     """Part of the time, 0 to 1, in evaluations and rollouts that no mark has: by the samples, or by
-    the pauses that these show them to be."""
+    the pauses that these show them to be. Worked out once a window: several removals ask."""
     if any(row.evaluation_ns for row in window.all_recent):
         return 0.0
     if (paused := evaluating_pauses(window)) is not None:

@@ -49,7 +49,7 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     late = bool(window.loaders and window.loaders[0].num_workers)
     copied, waited = _copied_of(window), _waited_of(window)
     drained = _drained(spans, counts, step_ns)
-    python = share_where(main_places(window), _is_own_work)
+    python = share_where(main_places(window), _is_own_work) if drained else 0.0
     lags = [span.after_ns for row in spans for span in row]
     return StepReplay(
         steps=tuple(

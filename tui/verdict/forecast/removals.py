@@ -85,7 +85,7 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     issued, beside = record.host_ns(NET), _beside_the_net(window, record)
     other_ns, evaluated = record.host_ns(("other",)), evaluated_within(window)
     between = min(other_ns / record.step_ns, evaluated) if window.sees_loading else 0.0
-    asked = _asks_the_net(window)
+    asked = _asks_the_net(window) if evaluated else 0.0
     beside_ns = max(0.0, beside - asked * min(beside, evaluated - between)) * record.step_ns
     net_ns = max(0.0, issued - beside_ns)
     left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns

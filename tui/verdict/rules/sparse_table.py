@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from ...steps import GpuStep, Step
@@ -32,12 +33,18 @@ class TableUsed:
     rows: int
     lookups: float | None
     """In a step; a row may be looked up twice. None where not known."""
-    spares: float
-    """Part of the bytes that the optimizer updates that lie in rows which a step does not use."""
+    part: float
+    """The table's, of the bytes that the optimizer updates."""
     bytes: int
     """Of the table."""
     backwards: float = 1.0
     """For each update."""
+
+    @property
+    def spares(self) -> float:
+        """Part of the bytes that the optimizer updates that lie in rows which a step does not use:
+        all of the table, where its lookups are not known."""
+        return self.part * max(0.0, 1 - (self.lookups or 0.0) / self.rows)
 
 
 def table_used(window: RunFacts) -> TableUsed | None:
@@ -53,8 +60,7 @@ def table_used(window: RunFacts) -> TableUsed | None:
     if isinstance(window, StepWindow) and window.observed:
         backwards = max(1.0, sum(row.backwards for row in window.steps) / window.observed)
     lookups = settings.table_lookups * backwards
-    spares = part * max(0.0, 1 - lookups / settings.table_rows)
-    return TableUsed(settings.table_rows, lookups, spares, settings.table_bytes, backwards)
+    return TableUsed(settings.table_rows, lookups, part, settings.table_bytes, backwards)
 
 
 def spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, float]:
@@ -73,27 +79,27 @@ def spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, flo
         passes = DENSE_PASSES_SGD
     elif settings is not None and settings.fused:
         passes = DENSE_PASSES_FUSED
-    held = used.bytes if settings is None else max(used.bytes, settings.parameter_bytes or 0)
     first, further = GRADIENT_PASSES
     dense = passes + first * used.backwards + further * (used.backwards - 1)
     looked_up = used.lookups / used.rows
-    # Of an update that waits for launches the table is no more than its bytes take to move.
-    moving = _of_update(window, passes * used.bytes / LEAST_BYTES_PER_S * 1e9, unknown=1.0)
-    table = min(used.bytes / held, moving)
+    table, update_ns = used.part, _update_ns(window)
+    if update_ns != inf:
+        # Of one that waits for launches the table is no more than its bytes take to move.
+        moving_ns = passes * used.bytes / LEAST_BYTES_PER_S * 1e9
+        table = min(table, moving_ns / update_ns)
     most, middle, least = (
-        max(0.0, table * (dense - rows * looked_up) / passes - _of_update(window, ns))
+        max(0.0, table * (dense - rows * looked_up) / passes - ns / update_ns)
         for rows, ns in zip(SPARSE_PASSES, SPARSE_NS, strict=True)
     )
     return least, middle, most
 
 
-def _of_update(window: RunFacts, ns: float, unknown: float = 0.0) -> float:
-    """This time as part of an update's."""
+def _update_ns(window: RunFacts) -> float:
+    """What an update takes, at least 1 ns; endless where no mark shows it."""
     if not isinstance(window, StepWindow):
-        return unknown
+        return inf
     rows = _measured(window)
-    taken = sum(row.optimizer_ns for row in rows)
-    return ns * sum(row.count for row in rows) / taken if taken else 1.0
+    return max(1.0, sum(row.optimizer_ns for row in rows) / max(1, sum(row.count for row in rows)))
 
 
 def backward_share(window: StepWindow) -> float:

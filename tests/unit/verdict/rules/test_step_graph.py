@@ -11,13 +11,14 @@ from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks
 
+EACH: Final = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimizer_ms": 1.2}
+
 
 def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
     """DeepFM on an H200: 1.6x by a graph of the net was all that was said; one of its whole step
     gave 2.1x. Where the GPU is the limit soon, both give the same."""
-    each = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimizer_ms": 1.2}
     for busy, named in ((12.0, True), (55.0, False)):
-        found = launch(gpu_window(even(400, **each), each, activity=activity(busy, sm=2.0)))
+        found = launch(gpu_window(even(400, **EACH), EACH, activity=activity(busy, sm=2.0)))
         assert found is not None
         forecast = forecast_of(found)
         assert forecast is not None
@@ -25,9 +26,6 @@ def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
         whole = "whole step with its optimizer (capturable=True), about 7.6x"
         assert (whole in found.advice[0]) is named
         assert (forecast.high > 7.6) is named
-
-
-EACH: Final = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimizer_ms": 1.2}
 
 
 @pytest.mark.parametrize(
