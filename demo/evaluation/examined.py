@@ -14,7 +14,7 @@ from evaluation.verdict_track import (
     is_false_alarm,
     kind_is_right,
 )
-from generated.switches import UNREAD, WORKERS
+from generated.switches import TOGETHER, WORKERS
 from generated.turns import Gain
 from gpuwatch.tui.model.snapshot import Snapshot
 
@@ -55,8 +55,9 @@ def expected_of(gains: Sequence[Gain], label: Label) -> Expected:
     takes another change first may be named for it, and makes none of these wrong."""
     if label != "positive":
         return Expected(tuple(sorted(NOTHING_TO_FIX)), None, True)
-    best = max((each.gain for each in gains if each.name != UNREAD), default=0.0)
-    least = NEARLY * best if best >= POSITIVE else POSITIVE
+    alone = max((each.gain for each in gains if each.name not in TOGETHER), default=0.0)
+    # Where no change alone is worth it, the two together are the best.
+    least = NEARLY * (alone if alone >= POSITIVE else max(each.gain for each in gains))
     ranked = sorted(gains, key=lambda each: -each.gain)
     near = [kind for each in ranked if each.gain >= least for kind in each.kinds]
     return Expected(tuple(dict.fromkeys(near)), None, False)
@@ -144,12 +145,13 @@ def judged_as(
     advice_of: Mapping[str, str],
     others_cores: float | None,
     cut: bool = False,
+    before_s: float = 0.0,
     **facts: Any,
 ) -> Examined:
     """Hold what was reported against what was measured; `advice_of` has each switch's advice.
 
     `cut`: a turn ended before all that comes now and then had come equally often, so that nothing
-    is known of the gains.
+    is known of the gains. `before_s`: it had been looked at so long, without a verdict.
     """
     last = reported.looks[-1] if reported.looks else Judgement(0.0, 0, "warming-up")
     crowded = last.kind == "contention" and (others_cores or 0.0) >= CROWDED
@@ -175,7 +177,7 @@ def judged_as(
         share=last.share,
         contributors=last.contributors,
         first_right_steps=max(0, found.step - reported.begun_step) if found else None,
-        first_right_s=found.at_s if found else None,
+        first_right_s=before_s + found.at_s if found else None,
         advice=last.advice,
         advised=advised.name if advised else None,
         advised_gain=advised.gain if advised else None,

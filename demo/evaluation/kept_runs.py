@@ -136,6 +136,7 @@ def again(result: Examined, folder: Path) -> Examined:
         reported_on(folder / recording_of(result)),
         advice,
         cut=bool(result.about.get("cut")),
+        before_s=float(result.about.get("before_s", 0.0)),
         **{name: kept[name] for name in MEASURED},
     )
 

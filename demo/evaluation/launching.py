@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +144,8 @@ Work = TypeVar("Work", bound=Runnable)
 class Launched(Generic[Work]):
     """A script's process; it has imported what it needs and waits for `begin`."""
 
-    def __init__(self, job: Work) -> None:
+    def __init__(self, job: Work, beside: Collection[int] = ()) -> None:
+        """It imports on the cores `beside`, and on its own where there are none."""
         self.job = job
         self.output = job.folder / f"{job.name}.log"
         paths = filter(None, (str(ROOT), str(ROOT / "demo"), os.environ.get("PYTHONPATH")))
@@ -162,11 +163,15 @@ class Launched(Generic[Work]):
                 start_new_session=True,
                 text=True,
             )
-        if job.cores:
-            os.sched_setaffinity(self.process.pid, job.cores)
+        if beside or job.cores:
+            os.sched_setaffinity(self.process.pid, beside or job.cores)
 
     def begin(self, more: bool = False) -> None:
         """Let it train; with `more` it goes on to something else after `go_on`."""
+        if self.job.cores:
+            with suppress(psutil.NoSuchProcess):  # what has ended is noticed below
+                for thread in psutil.Process(self.process.pid).threads():
+                    os.sched_setaffinity(thread.id, self.job.cores)
         stdin: IO[str] | None = self.process.stdin
         if stdin is not None:
             try:
@@ -242,27 +247,30 @@ def running(job: Work) -> Iterator[Launched[Work]]:
         launched.stop()
 
 
-def one_at_a_time(jobs: Iterable[Work], ahead: bool = True) -> Iterator[Launched[Work]]:
+def one_at_a_time(
+    jobs: Iterable[Work], ahead: bool = True, beside: Collection[int] = ()
+) -> Iterator[Launched[Work]]:
     """Each job's process, ready to begin; it is stopped before the next one is handed out.
 
-    With `ahead` the next one imports while this one runs, and waits before it touches the GPU.
+    With `ahead` the next one imports while this one runs, on the cores `beside` if there are any,
+    and waits before it touches the GPU.
     """
     queue = iter(jobs)
-    now, following = _launched(queue), None
+    now, following = _launched(queue, beside), None
     try:
         while now is not None:
-            following = _launched(queue) if ahead else None
+            following = _launched(queue, beside) if ahead else None
             try:
                 yield now
             finally:
                 now.stop()
-            now, following = following if ahead else _launched(queue), None
+            now, following = following if ahead else _launched(queue, beside), None
     finally:
         for left in (now, following):
             if left is not None:
                 left.stop()
 
 
-def _launched(queue: Iterator[Work]) -> Launched[Work] | None:
+def _launched(queue: Iterator[Work], beside: Collection[int]) -> Launched[Work] | None:
     job = next(queue, None)
-    return Launched(job) if job is not None else None
+    return Launched(job, beside) if job is not None else None

@@ -14,6 +14,7 @@ from evaluation.catalogue import ROOT
 from evaluation.examined import Examined, Mode, Reported, Watcher, judged_as
 from evaluation.launching import FailedError, Launched, one_at_a_time
 from evaluation.recording import GPUWATCH, record, signals_in, watched_again
+from evaluation.verdict_track import UNSETTLED
 from generated.draw import draw
 from generated.spec import Device, Spec
 from generated.switches import switches
@@ -23,6 +24,12 @@ from gpuwatch.tui.formats import jsonlines
 PLAY: Final = ROOT / "demo" / "generated" / "play.py"
 FEW_CORES: Final = 8
 """With fewer in a slot the next run's imports would slow down the one that is measured."""
+BESIDE: Final = 4
+"""One core of so many is left to what goes on beside a run: who records it, the next one's imports
+and the last one's verdict. Threads of a tensor operation on all cores wait for the one that another
+process holds up. Beside one that imported, a step on 16 cores took 8.1 ms, and 2.7 without."""
+LONGER: Final = 3
+"""Whoever sees no verdict yet looks on: so many times as long."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,13 @@ class Slot:
 
     cores: tuple[int, ...]
     gpu: int | None
+    beside: tuple[int, ...] = ()
+    """Cores on which the next run may import, and the last one be judged, while one is measured."""
 
     @property
     def ahead(self) -> bool:
-        """The next run may import, and the last one be judged, while one is measured."""
-        return len(self.cores) >= FEW_CORES
+        """There are some."""
+        return bool(self.beside)
 
 
 @dataclass(frozen=True)
@@ -85,9 +94,15 @@ class SeedRun:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The GPU of its slot; where nothing watches from inside, nothing may."""
-        gpu = {} if self.slot.gpu is None else {"CUDA_VISIBLE_DEVICES": str(self.slot.gpu)}
-        return {**gpu, **({} if self.probe else {"GPUWATCH": "0"})}
+        """The GPU and the cores of its slot, which it does not have as it imports; where nothing
+        watches from inside, nothing may. The processes that Inductor starts to compile in import
+        for ten seconds on the cores of a run that is recorded by then."""
+        own = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        if self.slot.gpu is not None:
+            own["CUDA_VISIBLE_DEVICES"] = str(self.slot.gpu)
+        if self.slot.beside:
+            own["OMP_NUM_THREADS"] = str(len(self.slot.cores))
+        return {**own, **({} if self.probe else {"GPUWATCH": "0"})}
 
     @property
     def cores(self) -> tuple[int, ...]:
@@ -109,10 +124,12 @@ def slots_of(jobs: int, gpus: int) -> list[Slot]:
     """The machine's cores, shared out among so many runs at a time; and its GPUs in turn."""
     cores = sorted(os.sched_getaffinity(0))
     share = max(1, len(cores) // jobs)
-    return [
-        Slot(tuple(cores[at * share : (at + 1) * share]), at % gpus if gpus else None)
-        for at in range(jobs)
-    ]
+    own = share - share // BESIDE if share >= FEW_CORES else share
+    slots = []
+    for at in range(jobs):
+        its = tuple(cores[at * share : (at + 1) * share])
+        slots.append(Slot(its[:own], at % gpus if gpus else None, its[own:]))
+    return slots
 
 
 def run_seeds(
@@ -138,7 +155,7 @@ def run_seeds(
             yield SeedRun(draw(queue.popleft(), plan.device), plan, slot)
 
     def work(slot: Slot, judges: ThreadPoolExecutor) -> None:
-        for launched in one_at_a_time(runs(slot), ahead=slot.ahead):
+        for launched in one_at_a_time(runs(slot), slot.ahead, slot.beside):
             if ends is not None and time.monotonic() > ends:
                 return
             try:
@@ -152,6 +169,9 @@ def run_seeds(
                 judging.result()
             judged.append(judging)
 
+    if beside := {core for slot in slots for core in slot.beside}:
+        # Who records and judges, with all that it starts.
+        os.sched_setaffinity(0, beside)
     with ThreadPoolExecutor(1) as judges, ThreadPoolExecutor(len(slots)) as pool:
         list(pool.map(lambda slot: work(slot, judges), slots))
     for each in judged:
@@ -168,6 +188,8 @@ class Recorded:
     """The turns of each way to run, and what they were made from."""
     seconds: float
     """From its start to its end."""
+    before_s: float
+    """It had been looked at so long, without a verdict, before its recording began."""
 
     @property
     def file(self) -> Path:
@@ -179,11 +201,19 @@ def measured(launched: Launched[SeedRun]) -> Recorded:
     """One seed, from its first step to its last turn. Raises FailedError."""
     run = launched.job
     began = time.monotonic()
+    file, before_s = run.folder / f"{run.name}.gpuwatch", 0.0
     launched.begin(more=True)
-    record(launched, run.folder / f"{run.name}.gpuwatch", run.plan.seconds)
+    record(launched, file, run.plan.seconds)
+    if not _is_settled(reported_on(file)):
+        before_s = run.plan.seconds
+        record(launched, file, LONGER * before_s)
     launched.go_on()
     report: dict[str, Any] = launched.report()
-    return Recorded(run, report, time.monotonic() - began)
+    return Recorded(run, report, time.monotonic() - began, before_s)
+
+
+def _is_settled(reported: Reported) -> bool:
+    return bool(reported.looks) and reported.looks[-1].kind not in UNSETTLED
 
 
 def examined(recorded: Recorded) -> Examined:
@@ -203,12 +233,13 @@ def examined(recorded: Recorded) -> Examined:
         gpu=signals.gpu,
         others_cores=signals.others_cores,
         cut=bool(recorded.report["cut"]),
+        before_s=recorded.before_s,
         mode=run.plan.mode,
         causes=tuple(cause.name for cause in run.spec.causes),
         failed=recorded.report["failed"],
         seconds=recorded.seconds,
         recording_bytes=file.stat().st_size,
-        about=dict(recorded.report),
+        about={**recorded.report, "before_s": recorded.before_s},
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from generated.spec import CauseName, Spec
+from generated.spec import Cause, CauseName, Spec
 
 RARELY: Final = 20
 """Steps between two waits from which they cannot cost a twentieth. Nor can an evaluation that no
@@ -13,6 +13,9 @@ WORKERS: Final = "workers"
 UNREAD: Final = "unread graphs"
 """The switch to a CUDA graph of a net that reads numbers of its layers, without those reads: two
 changes, and right is who names the better of the two alone as well."""
+STEADY: Final = "steady graphs"
+"""Likewise of a net that is compiled anew now and then, without what changes."""
+TOGETHER: Final = (UNREAD, STEADY)
 ENOUGH: Final = 2
 """Workers on a CPU, beyond which none are added."""
 SPARSE: Final = ("sgd", "adamw", "adamw-fused")
@@ -63,6 +66,9 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if gpu and "statistics" in names and not names & {"cells", "recompiles", "pieces"}:
         unread = replace(_remove(spec, "statistics").changed, graphed=True, varied=False)
         found.append(Switch(UNREAD, ("launch",), LAUNCH_ADVICE, unread))
+    if gpu and "recompiles" in names and not names & {"cells", "statistics", "pieces"}:
+        steady = replace(spec, causes=_without(spec, "recompiles"), graphed=True, varied=False)
+        found.append(Switch(STEADY, ("launch",), LAUNCH_ADVICE, steady))
     if gpu and spec.precision == "tf32":
         lower = replace(spec, precision="bf16")
         found.append(Switch("bf16", ("compute",), "bf16|autocast|bfloat16", lower))
@@ -100,7 +106,7 @@ def _ready(spec: Spec) -> Switch:
 
 
 def _remove(spec: Spec, name: CauseName) -> Switch:
-    without = replace(spec, causes=tuple(each for each in spec.causes if each.name != name))
+    without = replace(spec, causes=_without(spec, name))
     kinds, advice = _CAUSES[name]
     match name:
         case "per_parameter":
@@ -117,6 +123,10 @@ def _remove(spec: Spec, name: CauseName) -> Switch:
         case _:
             pass
     return Switch(name, kinds, advice, without)
+
+
+def _without(spec: Spec, name: str) -> tuple[Cause, ...]:
+    return tuple(each for each in spec.causes if each.name != name)
 
 
 _CAUSES: Final[dict[CauseName, tuple[tuple[str, ...], str]]] = {

@@ -16,7 +16,7 @@ from evaluation.examined_table import bars, forecast_truth, reliability, row_of,
 from evaluation.kept_runs import keep_all, kept_in
 from evaluation.seeds import reported_on
 from evaluation.verdict_track import Judgement
-from generated.switches import UNREAD
+from generated.switches import STEADY, UNREAD
 from generated.turns import Gain, gains_of, next_turns
 
 KEPT = Path(__file__).parents[2] / "recordings" / "generated" / "cuda"
@@ -120,6 +120,8 @@ def test_a_change_that_takes_another_first_makes_no_verdict_wrong() -> None:
     both = [gain("data", 1.5), unread]
     assert expected_of(both, "positive").kinds == ("launch", "input")
     assert expected_of([gain("data", 1.02), unread], "positive").kinds == ("launch",)
+    little = Gain(STEADY, ("launch",), 1.20, 1.18, 1.22)
+    assert expected_of([gain("data", 1.14), little], "positive").kinds == ("launch", "input")
 
 
 def test_a_verdict_is_right_by_what_its_change_gives() -> None:
