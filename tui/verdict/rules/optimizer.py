@@ -101,7 +101,8 @@ def _by_rows(window: RunFacts) -> TableUsed | None:
     if used is None or any(map(clips, main_places(window))):
         return None
     known = used.lookups is not None
-    spares = spared_by_rows(window, used)[1] if known else used.spares
+    on_gpu = window.gpu_present
+    spares = spared_by_rows(window, used)[1] if known or on_gpu else used.spares
     fused = _spared_by_fusing(window, at_most=not known)
     settings = window.settings
     lazily = settings is not None and settings.optimizer not in TAKES_SPARSE

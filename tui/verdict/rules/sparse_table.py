@@ -67,26 +67,27 @@ def spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, flo
     """What sparse gradients give back, as parts of the optimizer's time: least, middle, most. The
     backward's gradients of the table's size are in it, on a CPU as measured, on a GPU by the
     memory's traffic."""
-    if not window.gpu_present:
+    settings = window.settings
+    if not window.gpu_present or (settings is not None and settings.parameter_device == "cpu"):
         large = used.bytes > LARGE_TABLE_BYTES
         spares = SPARSE_SPARES_LARGE if large else SPARSE_SPARES
         least, middle, most = (used.spares * more for more in spares)
         return least, middle, most
-    if used.lookups is None:
-        return 0.0, used.spares, used.spares
-    settings, passes = window.settings, DENSE_PASSES
+    passes = DENSE_PASSES
     if settings is not None and settings.optimizer == "SGD":
         passes = DENSE_PASSES_SGD
     elif settings is not None and settings.fused:
         passes = DENSE_PASSES_FUSED
-    first, further = GRADIENT_PASSES
-    dense = passes + first * used.backwards + further * (used.backwards - 1)
-    looked_up = used.lookups / used.rows
     table, update_ns = used.part, _update_ns(window)
     if update_ns != inf:
         # Of one that waits for launches the table is no more than its bytes take to move.
         moving_ns = passes * used.bytes / LEAST_BYTES_PER_S * 1e9
         table = min(table, moving_ns / update_ns)
+    if used.lookups is None:
+        return 0.0, table, table
+    first, further = GRADIENT_PASSES
+    dense = passes + first * used.backwards + further * (used.backwards - 1)
+    looked_up = used.lookups / used.rows
     most, middle, least = (
         max(0.0, table * (dense - rows * looked_up) / passes - ns / update_ns)
         for rows, ns in zip(SPARSE_PASSES, SPARSE_NS, strict=True)

@@ -156,6 +156,44 @@ def test_an_update_that_waits_for_launches_is_fused_before_its_table_is_sparse()
     assert "fused=True" in found.advice[0]
 
 
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"optimizer_ms": 34.8},
+        {"optimizer_ms": 32.1},
+        {"optimizer_ms": 2_187, "parameter_device": "cpu", "parameter_bytes": 4_100_000_000}
+        | {"table_bytes": 4_096_000_000, "table_rows": 16_000_000, "table_lookups": 200_000},
+    ],
+    ids=["a T4's memory", "an L4's", "a table in the CPU's"],
+)
+def test_slow_memory_makes_no_table_small(known: dict[str, Any]) -> None:
+    """Of what 0.5 TB/s move in that time it was half, and `fused=True` came first."""
+    update_ms = known.pop("optimizer_ms")
+    held: dict[str, Any] = {
+        **{"optimizer": "AdamW", "parameters": 13, "parameter_bytes": 522_000_000},
+        **{"table_bytes": 512_000_000, "table_rows": 1_000_000, "table_lookups": 20_000},
+        **known,
+    }
+    parts = {"forward_ms": 3, "backward_ms": 5, "optimizer_ms": update_ms}
+    rows = even(60, data_ms=0.1, **parts)
+    found = optimizer(gpu_window(rows, {**parts, "lag_ms": 5}, settings=settings(**held)))
+    assert found is not None
+    assert found.advice[0].startswith("nn.Embedding(..., sparse=True)")
+
+
+def test_a_bag_of_an_update_that_waits_for_launches_is_no_large_table() -> None:
+    """How much is looked up is not known, and moving all of its 60 MB takes a tenth of the time."""
+    held: dict[str, Any] = {
+        **{"parameters": 200, "parameter_bytes": 70_000_000, "foreach": False},
+        **{"table_bytes": 60_000_000, "table_rows": 200_000, "table_lookups": None},
+    }
+    parts = {"forward_ms": 3, "backward_ms": 5, "optimizer_ms": 8}
+    rows = even(60, data_ms=0.1, **parts)
+    found = optimizer(gpu_window(rows, {**parts, "lag_ms": 5}, settings=settings(**held)))
+    assert found is not None
+    assert "fused=True" in found.advice[0]
+
+
 def test_lookups_that_are_not_known_leave_an_upper_bound() -> None:
     found = optimizer(table(lookups=None))
     assert found is not None
