@@ -24,6 +24,10 @@ COMPUTES_NOTHING: Final = (
     *("torch/serialization.py", "torch/_tensor_str.py"),
 )
 """PyTorch's loaders, TensorBoard's writer, files, and tensors as text."""
+COPIES_OR_WRITES: Final = re.compile(
+    r"(\w+\.)?__(format|repr|str|deepcopy|reduce_ex)__ \(torch/_tensor\.py"
+)
+"""Nor does a tensor that is written down or copied."""
 _INSTALLED: Final = "-packages/"
 BY_POSITION: Final = re.compile(
     r" \(torch/nn/modules/(rnn|transformer)\.py"
@@ -188,10 +192,11 @@ def with_solvers(stacks: Sequence[StackCount], phase_of: PhaseOf) -> PhaseOf:
 
 def _computes(stack: StackCount) -> bool:
     """In PyTorch itself, or on a line of tensors."""
-    innermost = where_in(stack.frames[-1]) if stack.frames else ""
-    return stack.computes or (
-        innermost.startswith(_PYTORCH) and not innermost.startswith(COMPUTES_NOTHING)
-    )
+    if stack.computes or not stack.frames:
+        return stack.computes
+    innermost = where_in(stack.frames[-1])
+    written = innermost.startswith(COMPUTES_NOTHING) or COPIES_OR_WRITES.match(stack.frames[-1])
+    return innermost.startswith(_PYTORCH) and not written
 
 
 @lru_cache(maxsize=MOST_STACKS)

@@ -271,10 +271,12 @@ def _host(account: _Account, window: StepWindow, device: OnDevice, unmarked: flo
     """
     waits = share_seen(window, reads_results(window)).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
-    between = min(account.left + unmarked, _between(window, device))
-    ended = loader_ends(window).mean
+    whole, ended = _between(window, device), loader_ends(window).mean
+    between = min(account.left + unmarked, whole)
     idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
-    account.take("host", between - idle_waits - ended - evaluated_within(window))
+    beside = idle_waits + ended + evaluated_within(window)
+    seen = min(python_seen(window).mean, whole - beside)
+    account.take("host", max(between - beside, seen))
     places = main_places(window)
     mine = sum(one.share for one in places if is_users(one) and not waits_for_gpu(one))
     slept = min(_asleep_beside_fetches(window), mine)

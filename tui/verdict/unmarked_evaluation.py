@@ -54,13 +54,21 @@ def what_evaluates(window: StepWindow) -> Unmarked:
 
 def draws_texts(window: StepWindow) -> bool:
     """What generates there does so a token at a time."""
-    places = [place for place in main_places(window) if place.feeds]
-    return any(LIBRARY_GENERATES in one.frame or TOKENS.search(one.line) for one in places)
+    return any(_makes_tokens(one) for one in main_places(window) if one.feeds)
+
+
+def grows_text(place: FrameShare) -> bool:
+    """There a text is drawn for a look, a token at a time: each token is another shape."""
+    return draws(place.evaluation) and _makes_tokens(place)
 
 
 def draws(frame: str) -> bool:
     """By its name the function draws from a net."""
     return _is_named(frame, GENERATES)
+
+
+def _makes_tokens(place: FrameShare) -> bool:
+    return LIBRARY_GENERATES in place.frame or TOKENS.search(place.line) is not None
 
 
 def _acts(place: FrameShare) -> bool:

@@ -89,6 +89,15 @@ def test_a_logger_that_writes_by_torch_is_no_net() -> None:
     assert [one.in_net for one in found if "add_scalar" in one.line] == [False]
 
 
+@pytest.mark.parametrize("how", ["Tensor.__format__", "Tensor.__deepcopy__", "__repr__"])
+def test_a_tensor_that_is_written_down_or_copied_computes_nothing(how: str) -> None:
+    """`print(f"{loss:.4f}")` in a logger's `__call__`."""
+    frames = ("<module> (train.py:30)", "Log.__call__ (train.py:5)", f"{how} (torch/_tensor.py:9)")
+    net = at(20, "return x @ w", LOOP, "Net.__call__ (train.py:9)")
+    found = seen(net, at(20, "self.best = loss", *frames)).main
+    assert [one.in_net for one in found if "self.best" in one.line] == [False]
+
+
 def test_of_one_name_in_a_file_each_call_is_looked_at() -> None:
     """Before Python 3.11 frames name no class."""
     net = at(20, "return x @ w", LOOP, "__call__ (train.py:9)")

@@ -31,7 +31,7 @@ from ..thresholds.gpu import (
     SEGMENT_ASKED_NS,
     STEP_GRAPH_NS,
 )
-from ..unmarked_evaluation import what_evaluates
+from ..unmarked_evaluation import grows_text, what_evaluates
 from ..window import StepWindow
 from .replay import ISSUING, Removal, StepReplay
 
@@ -82,11 +82,12 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The net's forward and backward, replayed as a graph. What else the host does in them takes
     what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
     something is left of every launch. No graph of the net holds the optimizer."""
-    issued, beside = record.host_ns(NET), _beside_the_net(window, record)
+    issued, (kept, within) = record.host_ns(NET), _beside_the_net(window, record)
     other_ns, evaluated = record.host_ns(("other",)), evaluated_within(window)
     between = min(other_ns / record.step_ns, evaluated) if window.sees_loading else 0.0
     asked = _asks_the_net(window) if evaluated else 0.0
-    beside_ns = max(0.0, beside - asked * min(beside, evaluated - between)) * record.step_ns
+    within -= asked * min(within, max(0.0, evaluated - between))
+    beside_ns = (kept + within) * record.step_ns
     net_ns = max(0.0, issued - beside_ns)
     left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
     left = dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0)
@@ -96,7 +97,7 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
 
 def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:
     """Likewise the whole step with its loss and its optimizer, launched at once."""
-    issued, beside_ns = record.host_ns(NET), _beside_the_net(window, record) * record.step_ns
+    issued, beside_ns = record.host_ns(NET), sum(_beside_the_net(window, record)) * record.step_ns
     left = min(1.0, (beside_ns + STEP_GRAPH_NS) / issued) if issued else 1.0
     return Removal(host={**dict.fromkeys(NET, left), "optimizer": 0.0})
 
@@ -107,8 +108,9 @@ def _passes(window: StepWindow) -> float:
     return max(1.0, passes)
 
 
-def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
-    """What the host does in the net's phases and is not the net's, as part of a step."""
+def _beside_the_net(window: StepWindow, record: StepReplay) -> tuple[float, float]:
+    """What the host does in the net's phases and is not the net's, as parts of a step: what is kept
+    however the net is launched, and evaluations and what else samples show there."""
     moved, places = copies(window), main_places(window)
     kept = share_where(places, empties_cache) + python_within(window)
     kept += 0.0 if window.sees_loading else share_where(places, fetches)
@@ -118,8 +120,9 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
     elif moved is not None:
         by_link = moved.share
     kept = min(kept + of_closures(window), _not_the_nets(window, record)) + by_link
-    beside = record.host_ns(("other", "evaluation")) / record.step_ns
-    return kept + max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
+    apart = ("other", "evaluation") if window.sees_loading else ("evaluation",)
+    beside = record.host_ns(apart) / record.step_ns
+    return kept, max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
 
 
 def _asks_the_net(window: StepWindow) -> float:
@@ -127,7 +130,7 @@ def _asks_the_net(window: StepWindow) -> float:
     launches as the training does: a compiled net has a graph for each of its modes. What generates
     or acts asks it for shapes that grow, or for one observation at a time."""
     every = [place for place in main_places(window) if evaluates(place)]
-    own = [place for place in every if place.in_net]
+    own = [place for place in every if place.in_net and not grows_text(place)]
     if not own or what_evaluates(window) != "evaluation":
         return 0.0
     return share_held(own) / share_held(every)
@@ -262,7 +265,7 @@ def removal_by_one_call(window: StepWindow, record: StepReplay) -> Removal | Non
     if not issued:
         return None
     left_ns = _passes(window) * tensors * PASS_NS_A_TENSOR
-    left_ns += _beside_the_net(window, record) * record.step_ns
+    left_ns += sum(_beside_the_net(window, record)) * record.step_ns
     filled = min(1.0, activity.sm / activity.busy)
     return Removal(
         host=dict.fromkeys(NET, min(1.0, left_ns / issued)),

@@ -57,6 +57,15 @@ GRAPHS_OF_SIZES: Final = (
 )
 
 
+CAPTURABLE: Final = (
+    *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
+    *("Adadelta", "ASGD", "RMSprop", "Rprop"),
+)
+"""Optimizers of torch.optim that keep their count of steps on the GPU when asked to: without it no
+graph holds them. SGD counts none, nor do updates by hand."""
+HALF_AS_MANY_MORE: Final = 1.5
+
+
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     """Where waiting for a core that others have explains half of the `bubble` in which the GPU
     waits for launches: then cores are the cure, not fewer kernels."""
@@ -178,7 +187,7 @@ def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
     if gain is None or gain < STEP_GRAPH_WORTH * likely.speedup:
         return found
     name = window.settings and window.settings.optimizer
-    how = "" if name == "SGD" else " (capturable=True)"
+    how = " (capturable=True)" if name in CAPTURABLE else ""
     whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer{how}, about {times(gain)}"
     advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
     forecast = replace(likely, high=max(likely.high, STEP_GRAPH_WITHIN * gain))
@@ -186,15 +195,20 @@ def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
 
 
 def _graph_holds_step(window: StepWindow) -> bool:
-    """A GradScaler and an optimizer with a closure ask the host in each step, ranks wait for each
-    other in it, micro-batches are fetched in it, and a library's loop is no place for it."""
+    """A GradScaler and an optimizer with a closure, or that counts its steps on the host, ask the
+    host in each step, ranks wait for each other in it, micro-batches are fetched in it, and a
+    library's loop is no place for it."""
     settings, stacks = window.settings, window.stacks
     if window.world_size > 1 or (settings is not None and settings.scaler):
         return False
+    name = None if settings is None else settings.optimizer
+    if name not in (None, "SGD", *CAPTURABLE):
+        return False
     if stacks is not None and (stacks.framework in WITH_LOOPS or stacks.loop_of):
         return False
+    # A penalty's backward now and then is no micro-batch.
     backwards = sum(row.backwards for row in window.steps)
-    return backwards <= window.observed and not of_closures(window)
+    return backwards < HALF_AS_MANY_MORE * window.observed and not of_closures(window)
 
 
 def _reads_anew(activity: GpuActivity) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.launch import launch
@@ -17,8 +18,10 @@ EACH: Final = {"data_ms": 0.05, "forward_ms": 1.7, "backward_ms": 1.7, "optimize
 def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
     """DeepFM on an H200: 1.6x by a graph of the net was all that was said; one of its whole step
     gave 2.1x. Where the GPU is the limit soon, both give the same."""
+    adam = settings(optimizer="AdamW")
     for busy, named in ((12.0, True), (55.0, False)):
-        found = launch(gpu_window(even(400, **EACH), EACH, activity=activity(busy, sm=2.0)))
+        seen = gpu_window(even(400, **EACH), EACH, activity=activity(busy, sm=2.0), settings=adam)
+        found = launch(seen)
         assert found is not None
         forecast = forecast_of(found)
         assert forecast is not None
@@ -28,16 +31,45 @@ def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
         assert (forecast.high > 7.6) is named
 
 
+@pytest.mark.parametrize("optimizer", ["SGD", None])
+def test_what_counts_no_steps_is_not_asked_to_count_them_on_the_gpu(optimizer: str | None) -> None:
+    """`capturable=True` is an unexpected keyword argument there."""
+    its = settings(optimizer=optimizer)
+    found = launch(gpu_window(even(400, **EACH), EACH, activity=activity(12.0), settings=its))
+    assert found is not None
+    assert "whole step" in found.advice[0]
+    assert "capturable" not in found.advice[0]
+
+
+def test_a_second_backward_now_and_then_is_no_micro_batch() -> None:
+    """A penalty on the gradients every 16 steps: the advice came and went with the window."""
+    rows = even(400, **EACH)
+    rows[200] = structs.replace(rows[200], backwards=2)
+    found = launch(gpu_window(rows, EACH, activity=activity(12.0, sm=2.0)))
+    assert found is not None
+    assert "whole step" in found.advice[0]
+
+
 @pytest.mark.parametrize(
     "fields",
     [
         {"settings": settings(scaler=True)},
+        {"settings": settings(optimizer="Adagrad")},
+        {"settings": settings(optimizer="Lion")},
         {"world_size": 8},
         {"stacks": replace(stacks(), framework="transformers")},
         {"stacks": replace(stacks(), loop_of="/x-packages/stable_baselines3/")},
         {"steps": tuple(even(400, **EACH, backwards=8))},
     ],
-    ids=["a GradScaler", "ranks", "a loop that is known", "a library's loop", "micro-batches"],
+    ids=[
+        "a GradScaler",
+        "Adagrad",
+        "Lion",
+        "ranks",
+        "a loop that is known",
+        "a library's loop",
+        "micro-batches",
+    ],
 )
 def test_a_step_that_no_graph_holds_is_not_promised_one(fields: dict[str, Any]) -> None:
     seen = gpu_window(even(400, **EACH), EACH, activity=activity(12.0, sm=2.0))
