@@ -11,7 +11,8 @@
 
 from typing import Final
 
-from .open_step import OpenStep
+from ....probe.wire import marks
+from .open_step import CHECKPOINT, EVALUATION, OpenStep
 
 PATIENCE: Final = 16
 """Micro-steps; accumulation over more than this splits the first step wrongly, then never again."""
@@ -43,6 +44,16 @@ class Boundary:
     def is_plain(self) -> bool:
         """Steps end at the fetch after an optimizer step, and did so last time."""
         return self.trained and not (self._explicit or self._unstepped or self._without_optimizer)
+
+    def ends_behind(self, kind: int, name: int | str) -> bool:
+        """Whether a step that no fetch ends goes on to the end of what was named so, where its last
+        interval ended with this mark: behind an optimizer's, and of steps from backward to backward
+        a checkpoint or an evaluation behind it. Else the next step would be longer than its phases
+        by that, and this one shorter."""
+        if kind == marks.OPTIMIZER_LEAVE:
+            return True
+        by_backward = self._without_optimizer and not (self._loader_seen or self._explicit)
+        return by_backward and kind == marks.BACKWARD_LEAVE and name in (CHECKPOINT, EVALUATION)
 
     def steps_before_fetch(
         self, step: OpenStep, t_ns: int, grad: bool, evaluates: bool = False

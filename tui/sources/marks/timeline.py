@@ -380,9 +380,9 @@ class Timeline:
     def _leave(self, name: Name, t_ns: int) -> None:
         self.ledger.piece(self._number, t_ns, self._overlays.innermost)
         self._overlays.leave(name, t_ns, self._step)
-        if self._kind == marks.OPTIMIZER_LEAVE and self._overlays.user_phase is None:
+        if self._overlays.user_phase is None and self._boundary.ends_behind(self._kind, name):
             # Without a loader a step ends where its last interval does: after what was named too.
-            self._close(OTHER, t_ns, marks.OPTIMIZER_LEAVE)
+            self._close(OTHER, t_ns, self._kind)
 
     def _resume(self, number: int, t_ns: int) -> None:
         """Marks are missing before this one, it is the first, or the clock has jumped back."""
