@@ -23,7 +23,6 @@ SAMPLED = 8
 
 LOST = {
     "cpu-2105": "recompiling and waiting take a quarter of the time each; 1.34x and 1.77x measured",
-    "cuda-59": "receiving batches that lie ready, and launching: 1.65x and 1.32x measured",
     "cuda-1035": "launches lead over drawing (1.85x), and no change of them was measured",
     "ordinary-diffusion": "no print of the loss (1.18x) was not measured here; bf16 gives 1.22x",
 }

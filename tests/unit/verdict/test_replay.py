@@ -3,14 +3,8 @@
 import pytest
 
 from gpuwatch.tui.verdict.forecast.measured import _working
-from gpuwatch.tui.verdict.forecast.replay import (
-    MeasuredSegment,
-    Removal,
-    Segment,
-    StepReplay,
-    replay,
-    segments_of,
-)
+from gpuwatch.tui.verdict.forecast.replay import Removal, Segment, StepReplay, replay
+from gpuwatch.tui.verdict.forecast.segments import HostSeen, MeasuredSegment, segments_of
 
 
 def course(*stretches: Segment, ahead: float = 1_000.0) -> StepReplay:
@@ -36,8 +30,39 @@ def test_a_short_lead_that_is_never_lost_is_no_idle_host(lag_ms: float, part: fl
     row = [
         MeasuredSegment(name, half_ns, half_ns, lag_ns, lag_ns) for name in ("forward", "backward")
     ]
-    segments = segments_of(row, (half_ns, half_ns), 1e5, late=False, waited=0.0)
+    segments = segments_of(row, (half_ns, half_ns), 1e5, late=False, seen=HostSeen(0.0))
     assert [one.host_ns / half_ns for one in segments] == pytest.approx([part] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize(("gap_ms", "left_ms"), [(0.0, 40.0), (2.0, 250.0)])
+def test_a_host_far_ahead_issues_a_net_for_no_longer_than_its_tensors_take(
+    gap_ms: float, left_ms: float
+) -> None:
+    """A GPT in fp32 on an H200, 540 ms behind and more all the time, whose loss is read in one of
+    three steps: 1.45 s of its backward were the host's, and bf16 was to give 1.9x. It gave 7.6x. A
+    GPU that has gaps there is short of launches."""
+    row = [
+        MeasuredSegment("backward", 250e6, 190e6, 300e6, 240e6),
+        MeasuredSegment("other", 240e6, 0.0, 240e6, 0.0),
+    ]
+    seen = HostSeen(0.0, issued_ns=40e6)
+    held, *_ = segments_of(row, (190e6 - gap_ms * 1e6, 0.0), 1e6, False, seen)
+    assert held.host_ns / 1e6 == pytest.approx(left_ms)
+
+
+def test_what_the_host_works_beside_a_wait_is_what_samples_show_there() -> None:
+    """An MLP that reads its loss in one of ten steps: of a wait of 1.0 s samples met 0.7, and the
+    rest was work, 4.4x by bf16. It gave 10.7x."""
+    row = [MeasuredSegment("other", 1_000e6, 0.0, 1_000e6, 0.0)]
+
+    def worked_ms(between: float) -> float:
+        seen = HostSeen(0.36, between=between)
+        segments = segments_of(row, (0.0,), 2e6, late=False, seen=seen, waited_ns=700e6)
+        return sum(one.host_ns for one in segments) / 1e6
+
+    assert worked_ms(1.0) == pytest.approx(300.0)
+    assert worked_ms(0.02) == pytest.approx(700.0 * 0.02 / 0.36)
+    assert worked_ms(0.0) == 0.0
 
 
 def test_a_copy_in_the_forward_waits_for_what_is_queued_before_it() -> None:
@@ -51,7 +76,7 @@ def test_a_copy_in_the_forward_waits_for_what_is_queued_before_it() -> None:
     ]
     worked = (0.0, 96.0, 162.0)
     for copied, left in ((0.0, 70.0), (0.005, 70.0), (0.18, 70.0 - 54.3)):
-        segments = segments_of(row, worked, 2.7, late=False, waited=0.18, copied=copied)
+        segments = segments_of(row, worked, 2.7, late=False, seen=HostSeen(0.18, copied))
         forward = sum(one.host_ns for one in segments if one.name == "forward")
         assert forward == pytest.approx(left)
 
@@ -100,7 +125,7 @@ def recurrent(waited: float | None) -> StepReplay:
         MeasuredSegment("forward", 8.0, 8.3, 0.1, 0.4),
         MeasuredSegment("backward", 8.0, 7.7, 0.4, 0.1),
     )
-    segments = segments_of(row, (4.2, 4.2), 0.15, False, waited)
+    segments = segments_of(row, (4.2, 4.2), 0.15, False, HostSeen(waited))
     return StepReplay(((1, segments),) * 20, 16.0, 0.1, 16.0)
 
 

@@ -15,13 +15,12 @@ from ..thresholds import hysteresis as limits
 from ..window import RunFacts, StepWindow
 from .measured import replay_of
 from .removals import (
-    NET,
     removal_by_one_call,
     removal_by_step_graph,
     removal_of,
     removal_of_kernels,
 )
-from .replay import Removal, StepReplay, replay
+from .replay import NET, Removal, StepReplay, replay
 
 
 @dataclass(frozen=True, slots=True)

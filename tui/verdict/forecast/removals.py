@@ -33,13 +33,11 @@ from ..thresholds.gpu import (
 )
 from ..unmarked_evaluation import grows_text, what_evaluates
 from ..window import StepWindow
-from .replay import ISSUING, Removal, StepReplay
+from .replay import ISSUING, NET, Removal, StepReplay
 
 _WORKING: Final = (*ISSUING, "other")
 _NOT_WORKING: Final = ("data", "checkpoint", "evaluation", "compile")
 """What the host does there is no wait for the GPU either."""
-NET: Final = ("forward", "backward")
-"""Phases of the net."""
 
 
 def removal_of(kind: Kind, window: StepWindow, record: StepReplay) -> Removal | None:

@@ -18,8 +18,9 @@ from ..code_places import (
     share_where,
 )
 from ..findings import Evidence, Finding
-from ..forecast.gain import Gain, gain_of_kernels, replayed
+from ..forecast.gain import Gain, Replayed, gain_of_kernels, replayed
 from ..forecast.measured import host_alone, on_tensor_cores
+from ..forecast.replay import ISSUING
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..idle_ledger import idle_ledger
@@ -45,7 +46,6 @@ from .gpu_work import (
     precision,
     products_seen,
     saturated,
-    tf32,
     work_of,
 )
 
@@ -123,10 +123,18 @@ def _work(window: StepWindow) -> Work | None:
     found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
     if found is None:
         return None
-    found = replace(found, recurs=_recurs(window))
+    found = replace(found, recurs=_recurs(window), updates=_updates(known))
     if parts is None or not parts.holds_most:
         return found
     return replace(found, one_call=parts.instead)
+
+
+def _updates(known: Replayed | None) -> float:
+    """Of the GPU's work the part of the update, 0 to 1; 0 where that is not known."""
+    if known is None:
+        return 0.0
+    every = known.record.device_ns((*ISSUING, "other", "wait"))
+    return known.record.device_ns(("optimizer",)) / every if every else 0.0
 
 
 def _replans(window: StepWindow) -> bool:
@@ -148,10 +156,9 @@ def _recurs(window: StepWindow) -> bool:
 
 
 def in_fp32(window: StepWindow) -> Finding | None:
-    """`precision`, and `tf32`, as a cause among others: a checkpoint now and then is none of its
-    time."""
-    judged = _as_cause(window, tf32) or _as_cause(window, precision)
-    judged = judged or _as_cause(window, half_type)
+    """`precision`, and `half_type`, as a cause among others: a checkpoint now and then is none of
+    its time."""
+    judged = _as_cause(window, precision) or _as_cause(window, half_type)
     return judged or half_precision(window) or single_precision(window)
 
 
@@ -175,7 +182,8 @@ def half_precision(window: StepWindow) -> Finding | None:
         return None
     if tensor < limits.TENSOR_HEALTHY and _recurs(window):
         return None
-    left = (1.0 - halved(tensor, dram)) / half_type_gives(tensor)
+    fp32 = min(1.0, (seen.fp32 or 0.0) / seen.busy)
+    left = (1.0 - halved(tensor, dram)) / half_type_gives(tensor, fp32)
     gain = _gain_beside_waits(window, left) if left < 1.0 else None
     if gain is None:
         return None

@@ -20,7 +20,6 @@ from .gpu_work import (
     half_type,
     precision,
     saturated,
-    tf32,
 )
 
 
@@ -139,7 +138,6 @@ def part_by_part(work: Work) -> Finding | None:
 
 KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     saturated,
-    tf32,
     precision,
     fp32_arithmetic,
     bandwidth,

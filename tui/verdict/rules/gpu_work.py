@@ -7,7 +7,6 @@ from ...messages import Settings
 from ..busy_parts import uses_tensor_cores
 from ..code_places import main_places, multiplies
 from ..findings import Evidence, Finding, Forecast, Kind
-from ..forecast.interval import at_least
 from ..forecast.measured import fused, moving, on_tensor_cores
 from ..format import percent, times
 from ..gpu_activity import GpuActivity
@@ -42,6 +41,8 @@ class Work:
     """A recurrent net is at work: cuDNN walks through time as long in any type."""
     one_call: str = ""
     """What to do instead, where the net is called for one part of its batch after another."""
+    updates: float = 0.0
+    """Of the busy time the part in which the parameters are updated."""
 
     def evidence(self) -> tuple[Evidence, ...]:
         """The counters as read."""
@@ -188,7 +189,8 @@ def bandwidth(work: Work) -> Finding | None:
     """The device's memory is the limit."""
     if work.dram < limits.DRAM_HEAVY or work.tensor >= 0.30:
         return None
-    least, most = (work.busy * (1 - fused(work.dram, part)) for part in limits.FUSION_SAVES)
+    nets = work.busy * (1.0 - work.updates)  # fusing the net leaves an update as it is
+    least, most = (nets * (1 - fused(work.dram, part)) for part in limits.FUSION_SAVES)
     found = estimate(
         "memory-bandwidth",
         None,
@@ -224,35 +226,19 @@ HALF: Final = (
 )
 
 
-def tf32(work: Work) -> Finding | None:
-    """Tensor cores as busy, with products in tf32: bf16 takes half the time of them, and moves half
-    the bytes. Hardly less than that: attention has kernels of its own in bf16 (1.37x, 2.03x, 2.33x
-    and 2.37x were measured, of which this says 1.55x)."""
-    if work.tensor < limits.TENSOR_HEALTHY or not work.in_tf32:
-        return None
-    saved = _by_half_type(work)
-    least = limits.TF32_GIVES * speedup_of(saved)
-    found = estimate(
-        "compute",
-        "precision",
-        saved,
-        f"matrix products run in tf32: tensor cores are busy {percent(work.tensor)} of the time",
-        work,
-        (f"bf16, {times(least)} or more: {HALF}",),
-    )
-    return replace(found, forecast=at_least(least))
-
-
 def half_type(work: Work) -> Finding | None:
-    """Products in tf32 beside other work, on a GPU that does nothing else for long: bf16 takes half
-    the time of the ones and moves half the bytes of the other, less what casting takes. Two LSTMs
-    gained nothing (0.98x, 1.00x on an H200)."""
-    if not limits.TENSOR_ABSENT <= work.tensor < limits.TENSOR_HEALTHY:
+    """Products in tf32, on a GPU that does nothing else for long: bf16 takes half the time of the
+    ones and moves half the bytes of the other, less what casting takes; attention has kernels of
+    its own in bf16. Two LSTMs whose tensor cores worked for 30 % of the time gained nothing (0.98x,
+    1.00x on an H200)."""
+    if work.tensor < limits.TENSOR_ABSENT or not work.in_tf32:
         return None
-    bound = speedup_of(1.0 - work.host)
-    likely = min(bound, half_type_gives(work.tensor) * speedup_of(_by_half_type(work)))
+    if work.recurs and work.tensor < limits.TENSOR_HEALTHY:
+        return None
+    bound, gives = speedup_of(1.0 - work.host), half_type_gives(work.tensor, work.fp32)
+    likely = min(bound, gives * speedup_of(_by_half_type(work)))
     least, most = (min(bound, part * likely) for part in limits.HALF_TYPE_WITHIN)
-    if not work.in_tf32 or work.recurs or likely < speedup_of(ENTER_SHARE):
+    if likely < speedup_of(ENTER_SHARE):
         return None
     found = estimate(
         "compute",
@@ -266,9 +252,13 @@ def half_type(work: Work) -> Finding | None:
     return replace(found, forecast=Forecast(likely, max(1.0, least), most))
 
 
-def half_type_gives(tensor: float) -> float:
-    """Part of what halves of products and bytes make that bf16 gives, where tensor cores are active
-    for so much of the busy time: the less they are, the more of it is casting and small kernels."""
+def half_type_gives(tensor: float, fp32: float) -> float:
+    """Part of what halves of products and bytes make that bf16 gives, where tensor cores and fp32
+    units are active for so much of the busy time: the less the first are, the more of it is casting
+    and small kernels; the second are at work in attention and norms."""
+    least_tensor, least_fp32 = limits.ATTENDS
+    if tensor >= least_tensor and fp32 >= least_fp32:
+        return limits.ATTENDS_GIVES
     first, more, most = limits.HALF_TYPE_GIVES
     return min(most, first + more * tensor)
 

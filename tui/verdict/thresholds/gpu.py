@@ -105,16 +105,18 @@ VARIES: Final = 0.1
 """The middle half of the forwards spreads over so much of their median on a GPU that is the limit:
 batches differ in length. On H200s three such nets spread over 0.27 to 0.37, and 27 of 29 others
 over less than 0.07."""
-TF32_GIVES: Final = 0.85
-"""Part of what halves of products and bytes make that bf16 gives at the least: 0.88 with sequences
-of all lengths, 1.3 to 1.5 of it in three other transformers (H200)."""
 HALF_TYPE_GIVES: Final = (0.62, 1.4, 1.05)
-"""…and where tensor cores work for a tenth to two fifths of the time: this, and so much more for
-each part of it, up to the last. Of what halves make, nets that keep an H100 or H200 busy got by
-bf16 0.8 (resnet50, vgg, unet: tensor cores 10 to 15 %), 0.75 to 1.0 (seven at 17 to 23 %), 1.0 to
-1.4 (a GAN, encoders and a GPT at 25 to 38 %) and 0.75 (an MLP at 40 %)."""
-HALF_TYPE_WITHIN: Final = (0.80, 1.40)
-"""The gain over that: 15 of the 17 lie between."""
+"""Part of what halves of products and bytes make that bf16 gives where tensor cores work for a part
+of the time: this, and so much more for each part of it, up to the last. Nets that keep an H100 or
+H200 busy got 0.8 of it (resnet50, vgg, unet: tensor cores 10 to 15 %), 0.75 to 1.0 (seven at 17 to
+23 %), 1.0 to 1.1 (a GAN and encoders at 25 %), 0.90 to 1.08 (MLPs and LSTMs at 47 to 59 %)…"""
+ATTENDS: Final = (0.35, 0.03)
+ATTENDS_GIVES: Final = 1.28
+"""…and where tensor cores work for so much and fp32 units beside them, as in attention and norms,
+this: 1.17 to 1.52 of it in eleven transformers at 36 to 42 %, with fp32 units at 4 to 5 % (1 % in
+the others)."""
+HALF_TYPE_WITHIN: Final = (0.75, 1.40)
+"""The gain over that: 26 of 29 lie between."""
 DRAM_HEAVY: Final = 0.60
 DRAM_FULL: Final = 0.88
 """What a pure pointwise kernel reads on an H200: memory is the limit from two thirds of that on."""

@@ -24,9 +24,9 @@ def test_full_tensor_cores_in_tf32_could_be_faster_in_bf16() -> None:
     known = settings(matmul_precision="high", autocast="", parameter_dtype="float32")
     found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=known)).finding
     assert (found.kind, found.sub) == ("compute", "precision")
-    assert found.speedup == pytest.approx(1.55, abs=0.03)
+    assert found.speedup == pytest.approx(1.99, abs=0.03)
     assert found.forecast is not None
-    assert found.forecast.high is None
+    assert found.forecast.low < 2.33 < (found.forecast.high or 0.0)
     # Three runs without an optimizer, whose type nobody had seen: 2.03x, 2.33x and 2.37x.
     unknown = structs.replace(known, parameter_dtype=None)
     found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=unknown)).finding
@@ -173,17 +173,20 @@ def test_a_recurrent_net_beside_waits_gains_nothing_by_bf16() -> None:
     assert recurrent is None
 
 
-@pytest.mark.parametrize(("optimizer_ms", "speedup"), [(118.0, 1.7), (160.0, None)])
+@pytest.mark.parametrize("left_ms", [0.0, 3.6])
+@pytest.mark.parametrize(("optimizer_ms", "speedup"), [(118.0, 2.08), (160.0, None)])
 def test_a_host_whose_launch_queue_is_full_does_not_limit_bf16(
-    optimizer_ms: float, speedup: float | None
+    optimizer_ms: float, speedup: float | None, left_ms: float
 ) -> None:
     """A GPT on an H100 whose AdamW updates 147 tensors one by one: 118 ms of 145 were the host's
-    own work, and bf16 gave 2.08x. It goes on when the GPU has done what was queued before; a host
-    that takes longer than that works."""
+    own work, and bf16 gave 2.08x. It goes on when the GPU has done what was queued before, with
+    some of the update's own kernels left to do; a host that takes longer than that works."""
     known = settings(autocast="", parameter_dtype="float32", matmul_precision="high")
     counters = activity(98.8, sm=80, tensor=36, fp32=4, dram=35)
-    step_ms = 27.2 + optimizer_ms
-    steps = even(60, forward_ms=14, backward_ms=13, optimizer_ms=optimizer_ms, other_ms=0.2)
+    step_ms = 27.2 + optimizer_ms + left_ms
+    steps = even(
+        60, forward_ms=14, backward_ms=13, optimizer_ms=optimizer_ms, other_ms=0.2 + left_ms
+    )
     on_gpu = {"forward_ms": 40, "backward_ms": step_ms - 48, "optimizer_ms": 7.8, "lag_ms": 4.5}
     single = (0.8, "_single_tensor_adam (torch/optim/adam.py:545)", "exp_avg.lerp_(grad, 0.1)")
     reads = (0.02, "train (train.py:40)", "total += loss.item()")
