@@ -24,6 +24,7 @@ from ..reading_functions import reads_results
 from ..stack_samples import FrameShare
 from ..thresholds import hysteresis as limits
 from ..thresholds.gpu import (
+    FILLED_TAKES,
     FORWARD_OF_BACKWARD,
     GRAPH_LEFT,
     GRAPH_LEFT_NS,
@@ -264,7 +265,7 @@ def removal_by_one_call(window: StepWindow, record: StepReplay) -> Removal | Non
         return None
     left_ns = _passes(window) * tensors * PASS_NS_A_TENSOR
     left_ns += sum(_beside_the_net(window, record)) * record.step_ns
-    filled = min(1.0, activity.sm / activity.busy)
+    filled = min(1.0, FILLED_TAKES * activity.sm / activity.busy)
     return Removal(
         host=dict.fromkeys(NET, min(1.0, left_ns / issued)),
         device=dict.fromkeys((*NET, "wait"), filled),

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
+from ...messages import Settings
 from ..between_phases import clipped_part
 from ..code_places import clips, embeds, main_places, steps_one_by_one
 from ..cpu_wait import asleep
@@ -21,6 +22,8 @@ from ..thresholds.causes import (
     AS_MUCH,
     DENORMAL_NS,
     DENORMAL_NUMBERS,
+    DENSE_PASSES,
+    FAST_BYTES_PER_S,
     FUSED_LEFT_ON_CPU,
     FUSED_LEFT_ON_GPU,
     FUSED_LEFT_UNKNOWN,
@@ -128,7 +131,7 @@ def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
     least, middle, _ = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
     of_adam = settings.optimizer in ("Adam", "AdamW")
     if of_adam and window.gpu_present and settings.parameter_device != "cpu":
-        least, middle = FUSED_LEFT_ON_GPU
+        least, middle, _ = FUSED_LEFT_ON_GPU
     return 1.0 - (least if at_most else middle)
 
 
@@ -213,10 +216,10 @@ def _denormal(window: StepWindow, call_ns: float) -> str | None:
     )
 
 
-def _forecast(window: StepWindow, share: float) -> Forecast | None:
-    """Of sparse updates, by the rows that they leave out; of a fused form on a CPU, by what that
-    leaves of the time in `step()` itself, for it clips no faster, and clipping is in the `share`;
-    of that None on a GPU, where the replay knows."""
+def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None:
+    """Of sparse updates, by the rows that they leave out; of a fused form by what that leaves of
+    the time in `step()` itself, for it clips no faster, and clipping is in the `share`: on a CPU,
+    and of Adam on a GPU. There a replay knows the `bound`."""
     settings, floor = window.settings, loader_floor_sampled(window)
     floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
@@ -225,12 +228,32 @@ def _forecast(window: StepWindow, share: float) -> Forecast | None:
         spared = [min(most, share * part) for part in spared_by_rows(window, used)]
         low, middle, high = map(speedup_of, spared, floors)
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
-    if window.gpu_present or settings is None or not updated_together(window):
+    if settings is None or not updated_together(window):
         return None
+    if window.gpu_present:
+        return _forecast_on_gpu(window, settings, bound)
     least, middle, most = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
     own = sum(row.optimizer_ns for row in window.steps) / max(1, spent(window.steps).wall_ns)
     gains = (speedup_of(own * (1 - left)) for left in (middle, most, least))
     return Forecast(*gains)
+
+
+def _forecast_on_gpu(window: StepWindow, settings: Settings, bound: float) -> Forecast | None:
+    """Of Adam's groups, whose passes over memory are known: of an update that waits for launches
+    too the fused form leaves less."""
+    device = on_device(window)
+    if device is None or settings.optimizer not in ("Adam", "AdamW"):
+        return None
+    if settings.parameter_device == "cpu" or settings.foreach is False:
+        return None
+    rows = device.rows
+    update_ns = sum(row.optimizer_ns for row in rows)
+    own = update_ns / max(1, sum(row.wall_ns for row in rows))
+    each_ns = max(1.0, update_ns / max(1, sum(row.count for row in rows)))
+    moves = DENSE_PASSES * (settings.parameter_bytes or 0) / each_ns * 1e9
+    gains = [min(bound, speedup_of(own * (1.0 - left))) for left in FUSED_LEFT_ON_GPU]
+    most, middle, least = gains
+    return Forecast(middle, least, most if moves >= FAST_BYTES_PER_S else bound)
 
 
 def _own_part(window: StepWindow) -> float:
@@ -295,7 +318,7 @@ def optimizer(window: StepWindow) -> Finding | None:
     if no_faster is not None:
         # Less than what makes a verdict: no fix of this training's is known to give anything back.
         return replace(found, forecast=Forecast(1.0, 1.0, found.speedup or 1.0))
-    forecast = _forecast(window, share.mean)
+    forecast = _forecast(window, share.mean, found.speedup or 1.0)
     if forecast is not None and forecast.low > 1.0 and _by_rows(window) is not None:
         # What a sparse table gives back is known, and not some part of the bound.
         found = replace(found, speedup=forecast.speedup, speedup_is="estimate")

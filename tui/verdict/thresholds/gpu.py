@@ -65,6 +65,11 @@ PASS_NS_A_TENSOR: Final = 150_000
 """What the host takes for a forward and its backward, for each tensor of parameters: 0.11 to 0.21
 ms, 0.15 at the median, in 14 small nets of 11 to 99 of them on H200s (convolutions, transformers,
 multilayer nets). A recurrent one, which walks through time, takes 0.45 to 1.5 ms."""
+FILLED_TAKES: Final = 0.75
+"""What kernels of a whole batch take of the time in which those of its parts, one after the other,
+kept a multiprocessor busy: weights are read once, and fewer kernels end on a part of a wave. 0.57
+to 0.91 in nine generated nets on H100s and H200s that were the limit then, 0.38 in an MLP of
+800 MB."""
 LOOP_SHARE: Final = 0.5
 """A function of the user's own that is no module's forward, or a recurrent cell, in which this part
 of the forward's launches is issued holds a loop, or is called in one: a net spreads them over its
