@@ -27,6 +27,19 @@ def run() -> Iterator[Watched]:
         yield one
 
 
+class SlowFile:
+    """Each write takes so long."""
+
+    def __init__(self, run: Watched, write_ms: float) -> None:
+        self.run, self.write_ms = run, write_ms
+
+    def write(self, data: bytes) -> int:
+        self.run.clock.work(self.write_ms)
+        return len(data)
+
+    def flush(self) -> None: ...
+
+
 def test_plain_loop_with_a_gap_after_backward(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
@@ -145,17 +158,10 @@ def test_no_loader_with_a_checkpoint_between_steps_still_adds_up(
     optimizer = SlowSGD(model, run.clock)
     batch = torch.ones(2, 3)
 
-    class Slow:
-        def write(self, data: bytes) -> int:
-            run.clock.work(1)
-            return len(data)
-
-        def flush(self) -> None: ...
-
     for _ in range(4):
         model(batch).backward()
         optimizer.step()
-        torch.save({}, cast(Any, Slow()), _use_new_zipfile_serialization=is_zipped)
+        torch.save({}, cast(Any, SlowFile(run, 1)), _use_new_zipfile_serialization=is_zipped)
     steps = run.steps()[1:]
     assert len(steps) > 1
     for step in steps:
@@ -260,18 +266,11 @@ def test_a_checkpoint_of_such_a_loop_is_in_the_step_that_it_ends(run: Watched) -
     """A step of 198 ms had a checkpoint of 1.5 s, and the next 2.7 s in phases of 1.2 (an H200)."""
     model = Model(run.clock)
 
-    class Slow:
-        def write(self, data: bytes) -> int:
-            run.clock.work(50)
-            return len(data)
-
-        def flush(self) -> None: ...
-
     for index in range(40):
         model(torch.ones(3)).backward()
         run.clock.work(2)
         if index % 10 == 9:
-            torch.save({}, cast(Any, Slow()))
+            torch.save({}, cast(Any, SlowFile(run, 50)))
         run.clock.work(1)
     rows = [step for step in run.steps() if step.count == 1]
     saved = [step for step in rows if step.checkpoint_ns]
