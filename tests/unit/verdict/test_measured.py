@@ -1,5 +1,6 @@
 """What a busy GPU would gain: ends that physics gives, and the order between them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from gpuwatch.tui.verdict.forecast.measured import (
     fused,
     host_alone,
     on_tensor_cores,
+    replay_of,
 )
 from gpuwatch.tui.verdict.rules.compute import compute
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.thresholds.gpu import (
     BF16_RATIO,
     DRAM_FULL,
@@ -123,3 +126,20 @@ def test_a_larger_batch_gives_no_more_than_there_is_room_for(
     assert found.sub == "underfilled"
     assert (found.speedup_is, found.forecast) == ("bound", None)
     assert most is None or found.speedup == most
+
+
+def test_copies_of_an_evaluation_hold_up_no_training() -> None:
+    """They wait in the evaluation for what was queued before it."""
+    rows = even(60, forward_ms=30, backward_ms=30, evaluation_ms=40)
+    on_gpu = {"forward_ms": 40, "backward_ms": 40, "evaluation_ms": 20, "lag_ms": 10}
+    copies = FrameShare(0.2, "to_device (train.py:9)", None, "batch.to(device)", "evaluation")
+    net = FrameShare(0.8, "linear (torch/nn/functional.py:9)", None, "", "forward", in_net=True)
+    held, without = (
+        replay_of(gpu_window(rows, on_gpu, stacks=Stacks(200, places, 0, (), None)))
+        for places in ((copies, net), (replace(copies, line="score(batch)"), net))
+    )
+    assert held is not None
+    assert held == without
+    trains = replace(copies, phase="other")
+    seen = gpu_window(rows, on_gpu, stacks=Stacks(200, (trains, net), 0, (), None))
+    assert replay_of(seen) != held

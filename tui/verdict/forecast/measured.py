@@ -222,11 +222,16 @@ def _is_between(place: FrameShare) -> bool:
 
 
 def _holds_up_host(place: FrameShare) -> bool:
-    return waits_for_gpu(place) or copies_to_gpu(place) or empties_cache(place)
+    return waits_for_gpu(place) or _copies_batch(place) or empties_cache(place)
+
+
+def _copies_batch(place: FrameShare) -> bool:
+    """Of the training: an evaluation's copies wait in the evaluation."""
+    return copies_to_gpu(place) and place.phase != "evaluation"
 
 
 def _copied_of(window: StepWindow) -> float:
-    return share_where(main_places(window), copies_to_gpu)
+    return share_where(main_places(window), _copies_batch)
 
 
 def _working(
