@@ -146,13 +146,16 @@ def judged_as(
     others_cores: float | None,
     cut: bool = False,
     before_s: float = 0.0,
+    begun_step: int | None = None,
     **facts: Any,
 ) -> Examined:
     """Hold what was reported against what was measured; `advice_of` has each switch's advice.
 
     `cut`: a turn ended before all that comes now and then had come equally often, so that nothing
-    is known of the gains. `before_s`: it had been looked at so long, without a verdict.
+    is known of the gains. `before_s`: it had been looked at so long, without a verdict, before
+    its recording began, from `begun_step` on.
     """
+    begun = reported.begun_step if begun_step is None else begun_step
     last = reported.looks[-1] if reported.looks else Judgement(0.0, 0, "warming-up")
     crowded = last.kind == "contention" and (others_cores or 0.0) >= CROWDED
     label = "unclear" if crowded or cut else label_of(gains)
@@ -176,7 +179,7 @@ def judged_as(
         confidence=last.confidence,
         share=last.share,
         contributors=last.contributors,
-        first_right_steps=max(0, found.step - reported.begun_step) if found else None,
+        first_right_steps=max(0, found.step - begun) if found else None,
         first_right_s=before_s + found.at_s if found else None,
         advice=last.advice,
         advised=advised.name if advised else None,

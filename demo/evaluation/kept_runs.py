@@ -137,6 +137,7 @@ def again(result: Examined, folder: Path) -> Examined:
         advice,
         cut=bool(result.about.get("cut")),
         before_s=float(result.about.get("before_s", 0.0)),
+        begun_step=result.about.get("begun_step"),
         **{name: kept[name] for name in MEASURED},
     )
 

@@ -171,7 +171,8 @@ class Launched(Generic[Work]):
         if self.job.cores:
             with suppress(psutil.NoSuchProcess):  # what has ended is noticed below
                 for thread in psutil.Process(self.process.pid).threads():
-                    os.sched_setaffinity(thread.id, self.job.cores)
+                    with suppress(ProcessLookupError):
+                        os.sched_setaffinity(thread.id, self.job.cores)
         stdin: IO[str] | None = self.process.stdin
         if stdin is not None:
             try:

@@ -190,6 +190,8 @@ class Recorded:
     """From its start to its end."""
     before_s: float
     """It had been looked at so long, without a verdict, before its recording began."""
+    begun_step: int
+    """Steps completed by the first look."""
 
     @property
     def file(self) -> Path:
@@ -204,12 +206,13 @@ def measured(launched: Launched[SeedRun]) -> Recorded:
     file, before_s = run.folder / f"{run.name}.gpuwatch", 0.0
     launched.begin(more=True)
     record(launched, file, run.plan.seconds)
-    if not _is_settled(reported_on(file)):
+    first = reported_on(file)
+    if not _is_settled(first):
         before_s = run.plan.seconds
         record(launched, file, LONGER * before_s)
     launched.go_on()
     report: dict[str, Any] = launched.report()
-    return Recorded(run, report, time.monotonic() - began, before_s)
+    return Recorded(run, report, time.monotonic() - began, before_s, first.begun_step)
 
 
 def _is_settled(reported: Reported) -> bool:
@@ -234,12 +237,17 @@ def examined(recorded: Recorded) -> Examined:
         others_cores=signals.others_cores,
         cut=bool(recorded.report["cut"]),
         before_s=recorded.before_s,
+        begun_step=recorded.begun_step,
         mode=run.plan.mode,
         causes=tuple(cause.name for cause in run.spec.causes),
         failed=recorded.report["failed"],
         seconds=recorded.seconds,
         recording_bytes=file.stat().st_size,
-        about={**recorded.report, "before_s": recorded.before_s},
+        about={
+            **recorded.report,
+            "before_s": recorded.before_s,
+            "begun_step": recorded.begun_step,
+        },
     )
 
 

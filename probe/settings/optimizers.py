@@ -13,7 +13,10 @@ MOST_KNOWN: Final = 8
 MOST_FRAMES: Final = 12
 """Callers that are looked at: a scaler's is the third, with a scheduler's and a trainer's wrapper
 between them the sixth."""
-REFUSES_SPARSE: Final = {"SGD": ("momentum", "weight_decay"), "Adagrad": ("weight_decay",)}
+REFUSES_SPARSE: Final = {
+    "SGD": ("momentum", "weight_decay", "fused"),
+    "Adagrad": ("weight_decay", "fused"),
+}
 """Settings with which these take no sparse gradients: weight decay raises a RuntimeError, and the
 momentum of sparse gradients is sparse itself and grows with each step (on a CPU 3 ms became 26 in
 sixty). The other optimizers of `torch.optim` but SparseAdam take none at all."""

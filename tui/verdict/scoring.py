@@ -29,8 +29,8 @@ def recoverable(finding: Finding) -> float:
         back = 1.0 - 1.0 / finding.speedup
     if finding.kind == "optimizer" and finding.speedup_is == "bound":
         fix = finding.forecast
-        if fix is not None and fix.speedup < (finding.speedup or 1.0):
-            return 1.0 - 1.0 / max(1.0, fix.speedup)
+        if fix is not None and (fix.speedup < (finding.speedup or 1.0) or fix.low > 1.0):
+            return min(back, 1.0 - 1.0 / max(1.0, fix.speedup))
         back *= limits.UPDATE_SAVES  # no forecast, or one without any of it
     return back
 

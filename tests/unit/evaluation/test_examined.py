@@ -34,7 +34,12 @@ def look(kind: str, sub: str | None = None, **more: object) -> Judgement:
 
 
 def examined(
-    *looks: Judgement, gains: list[Gain], others_cores: float = 0.0, cut: bool = False
+    *looks: Judgement,
+    gains: list[Gain],
+    others_cores: float = 0.0,
+    cut: bool = False,
+    before_s: float = 0.0,
+    begun_step: int | None = None,
 ) -> Examined:
     return judged_as(
         "4",
@@ -43,6 +48,8 @@ def examined(
         ADVICE,
         others_cores,
         cut,
+        before_s,
+        begun_step,
         half="development",
         device="cpu",
         gpu=None,
@@ -134,6 +141,12 @@ def test_a_verdict_is_right_by_what_its_change_gives() -> None:
     assert not wrong.right
     assert wrong.advised is None
     assert wrong.first_right_steps is None
+
+
+def test_steps_and_seconds_of_a_second_look_count_from_the_first() -> None:
+    """Of a run that is recorded again, for it had no verdict."""
+    again = examined(look("input"), gains=[gain("data", 2.0)], before_s=8.0, begun_step=1)
+    assert (again.first_right_steps, again.first_right_s) == (199, 16.0)
 
 
 def test_a_negative_has_a_false_bound_where_a_change_is_asked_for() -> None:

@@ -80,6 +80,7 @@ def test_the_rows_of_a_table_and_the_lookups_of_a_step_are_seen(run: Watched) ->
         ("SGD", {"momentum": 0.9}, False),
         ("SGD", {"weight_decay": 1e-4}, False),
         ("Adagrad", {"weight_decay": 1e-4}, False),
+        ("SGD", {"fused": True}, False),
         ("Adagrad", {}, True),
         ("AdamW", {"weight_decay": 1e-2}, True),
     ],
@@ -87,7 +88,8 @@ def test_the_rows_of_a_table_and_the_lookups_of_a_step_are_seen(run: Watched) ->
 def test_a_table_is_none_where_its_gradients_cannot_be_sparse(
     run: Watched, kind: str, how: dict[str, float], takes: bool
 ) -> None:
-    """`sparse=True` was the first advice: 3 ms a step became 26, or a RuntimeError."""
+    """`sparse=True` was the first advice: 3 ms a step became 26, or a RuntimeError, as by the fused
+    form."""
     found = seen(run, Net(embedding()), kind=kind, how=how)
     assert (found.table_rows == ROWS) is takes
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from ...steps import GpuStep, Step
 from ..code_places import (
+    BETWEEN,
     copies_to_gpu,
     empties_cache,
     main_places,
@@ -26,7 +27,7 @@ from ..step_time import spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
 from ..window import StepWindow
-from .replay import ISSUING, StepReplay
+from .replay import ISSUING, NET, StepReplay
 from .segments import NEARLY, HostSeen, MeasuredSegment, lost_ns, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
@@ -54,12 +55,13 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     late = bool(window.loaders and window.loaders[0].num_workers)
     drained = _drained(spans, counts, step_ns)
     python = share_where(main_places(window), _is_own_work) if drained else 0.0
-    waited, issued_ns = _waited_of(window), _most_issued_ns(window)
+    waited = _waited_of(window)
+    issued_ns = max(_most_issued_ns(window), _issued_alone_ns(spans, keeps_up))
     seen = HostSeen(waited, _copied_of(window), drained, python, issued_ns=issued_ns)
     lost = [lost_ns(row, work, keeps_up, seen) for row, work in zip(spans, working, strict=True)]
     waiting = sum(count for count, ns in zip(counts, lost, strict=True) if ns >= step_ns)
     if 0 < waiting < WAITS_SELDOM * steps:
-        seen = replace(seen, between=share_where(main_places(window), _is_between))
+        seen = replace(seen, between=_between(window))
     waits = _waited_ns(spans, counts, lost, waited)
     lags = [span.after_ns for row in spans for span in row]
     return StepReplay(
@@ -176,7 +178,7 @@ def _most_issued_ns(window: StepWindow) -> float:
     where the number of its tensors tells that: a recurrent one walks through time, another may be
     called for parts of a batch."""
     settings, places = window.settings, main_places(window)
-    if settings is None or not settings.parameters:
+    if settings is None or not settings.parameters or not places:
         return inf
     if any(map(recurs, places)) or any(place.in_parts for place in places):
         return inf
@@ -185,6 +187,18 @@ def _most_issued_ns(window: StepWindow) -> float:
     total = spent(window.steps)
     python_ns = share_where(places, works_on_host) * total.wall_ns / max(1, total.steps)
     return max(1.0, passes) * settings.parameters * each_ns + python_ns
+
+
+def _issued_alone_ns(spans: Sequence[Sequence[MeasuredSegment]], keeps_up_ns: float) -> float:
+    """What issuing the net took the host at the least in a step that began with nothing queued: no
+    queue was full then, and tensors that the optimizer does not have (frozen ones, another net's)
+    are in it. 0 where none began so."""
+    alone = [
+        sum(one.host_ns for one in row if one.name in NET)
+        for row in spans
+        if row and row[0].before_ns <= keeps_up_ns
+    ]
+    return min(alone, default=0.0)
 
 
 DRAINED: Final = 0.8
@@ -217,8 +231,16 @@ def _is_own_work(place: FrameShare) -> bool:
     return works_on_host(place) and own_frame(place) == place.frame
 
 
+def _between(window: StepWindow) -> float:
+    """Part of the time between the phases, 0 to 1, not waiting: its mean by Laplace's rule of
+    succession, since none of few samples does not mean that there is none."""
+    samples = 0 if window.stacks is None else window.stacks.main_samples
+    met = samples * share_where(main_places(window), _is_between)
+    return (met + 1.0) / (samples + 2.0)
+
+
 def _is_between(place: FrameShare) -> bool:
-    return place.phase == "other" and not _holds_up_host(place)
+    return place.phase in BETWEEN and not (place.in_net or _holds_up_host(place))
 
 
 def _holds_up_host(place: FrameShare) -> bool:

@@ -236,7 +236,7 @@ def half_type(work: Work) -> Finding | None:
     if work.recurs and work.tensor < limits.TENSOR_HEALTHY:
         return None
     bound, gives = speedup_of(1.0 - work.host), half_type_gives(work.tensor, work.fp32)
-    likely = min(bound, gives * speedup_of(_by_half_type(work)))
+    likely = min(bound, _beside_updates(work, gives * speedup_of(_by_half_type(work))))
     least, most = (min(bound, part * likely) for part in limits.HALF_TYPE_WITHIN)
     if likely < speedup_of(ENTER_SHARE):
         return None
@@ -266,7 +266,15 @@ def half_type_gives(tensor: float, fp32: float) -> float:
 def _by_half_type(work: Work) -> float:
     """The part of a step that goes, where products in tf32 take half their time in bf16, and all
     traffic of the memory half its bytes."""
-    return _as_far_as_the_host_keeps_up(work, halved(work.tensor, work.dram))
+    held = max(1e-9, 1.0 - work.updates)
+    tensor = min(1.0, work.tensor / held)
+    dram = max(0.0, work.dram - limits.DRAM_FULL * work.updates) / held
+    return _as_far_as_the_host_keeps_up(work, halved(tensor, dram))
+
+
+def _beside_updates(work: Work, nets: float) -> float:
+    """Of a step whose net becomes so many times as fast, and whose update, in fp32, stays."""
+    return 1.0 / (work.updates + (1.0 - work.updates) / nets)
 
 
 def halved(tensor: float, dram: float) -> float:

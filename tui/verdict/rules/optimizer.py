@@ -11,6 +11,7 @@ from ..cpu_wait import asleep
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
 from ..format import ms, percent, size
+from ..gpu_clock import unmeasured
 from ..loader import loader_floor, loader_floor_sampled
 from ..on_device import on_device
 from ..pauses import epoch_parts
@@ -219,7 +220,7 @@ def _denormal(window: StepWindow, call_ns: float) -> str | None:
 def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None:
     """Of sparse updates, by the rows that they leave out; of a fused form by what that leaves of
     the time in `step()` itself, for it clips no faster, and clipping is in the `share`: on a CPU,
-    and of Adam on a GPU. There a replay knows the `bound`."""
+    and of Adam on a GPU; no more than the `bound` that a replay or the loader is."""
     settings, floor = window.settings, loader_floor_sampled(window)
     floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
@@ -234,7 +235,7 @@ def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None
         return _forecast_on_gpu(window, settings, bound)
     least, middle, most = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
     own = sum(row.optimizer_ns for row in window.steps) / max(1, spent(window.steps).wall_ns)
-    gains = (speedup_of(own * (1 - left)) for left in (middle, most, least))
+    gains = (min(bound, speedup_of(own * (1 - left))) for left in (middle, most, least))
     return Forecast(*gains)
 
 
@@ -246,14 +247,18 @@ def _forecast_on_gpu(window: StepWindow, settings: Settings, bound: float) -> Fo
         return None
     if settings.parameter_device == "cpu" or settings.foreach is False:
         return None
+    if any(map(steps_one_by_one, main_places(window))):
+        return None
     rows = device.rows
     update_ns = sum(row.optimizer_ns for row in rows)
-    own = update_ns / max(1, sum(row.wall_ns for row in rows))
+    own = min(update_ns / max(1, sum(row.wall_ns for row in rows)), _own_part(window))
+    own *= unmeasured(window).left
     each_ns = max(1.0, update_ns / max(1, sum(row.count for row in rows)))
     moves = DENSE_PASSES * (settings.parameter_bytes or 0) / each_ns * 1e9
     gains = [min(bound, speedup_of(own * (1.0 - left))) for left in FUSED_LEFT_ON_GPU]
     most, middle, least = gains
-    return Forecast(middle, least, most if moves >= FAST_BYTES_PER_S else bound)
+    all_of_it = min(bound, speedup_of(own))
+    return Forecast(middle, least, most if moves >= FAST_BYTES_PER_S else all_of_it)
 
 
 def _own_part(window: StepWindow) -> float:

@@ -116,7 +116,7 @@ of the time: this, and so much more for each part of it, up to the last. Nets th
 H200 busy got 0.8 of it (resnet50, vgg, unet: tensor cores 10 to 15 %), 0.75 to 1.0 (seven at 17 to
 23 %), 1.0 to 1.1 (a GAN and encoders at 25 %), 0.90 to 1.08 (MLPs and LSTMs at 47 to 59 %)…"""
 ATTENDS: Final = (0.35, 0.03)
-ATTENDS_GIVES: Final = 1.28
+ATTENDS_GIVES: Final = 1.33
 """…and where tensor cores work for so much and fp32 units beside them, as in attention and norms,
 this: 1.17 to 1.52 of it in eleven transformers at 36 to 42 %, with fp32 units at 4 to 5 % (1 % in
 the others)."""

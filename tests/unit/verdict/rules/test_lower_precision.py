@@ -24,7 +24,7 @@ def test_full_tensor_cores_in_tf32_could_be_faster_in_bf16() -> None:
     known = settings(matmul_precision="high", autocast="", parameter_dtype="float32")
     found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=known)).finding
     assert (found.kind, found.sub) == ("compute", "precision")
-    assert found.speedup == pytest.approx(1.99, abs=0.03)
+    assert found.speedup == pytest.approx(1.93, abs=0.03)
     assert found.forecast is not None
     assert found.forecast.low < 2.33 < (found.forecast.high or 0.0)
     # Three runs without an optimizer, whose type nobody had seen: 2.03x, 2.33x and 2.37x.
@@ -37,6 +37,22 @@ def test_full_tensor_cores_in_tf32_could_be_faster_in_bf16() -> None:
     ):
         found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=other)).finding
         assert (found.sub, found.advice) == ("saturated", ())
+
+
+@pytest.mark.parametrize(("update_ms", "speedup"), [(2, 1.98), (30, 1.55), (40, 1.44)])
+def test_an_update_stays_in_fp32(update_ms: float, speedup: float) -> None:
+    """By the replay every kernel of the net in half its time gives 1.96, 1.54 and 1.43x."""
+    net_ms = 100 - update_ms
+    rows = even(60, data_ms=0.1, forward_ms=5, backward_ms=7, optimizer_ms=2, other_ms=85.9)
+    on_gpu = {"forward_ms": net_ms / 3, "backward_ms": net_ms * 2 / 3, "optimizer_ms": update_ms}
+    counters = activity(
+        99, sm=90, tensor=0.5 * net_ms, fp32=1, dram=0.33 * net_ms + 0.88 * update_ms
+    )
+    known = settings(autocast="", matmul_precision="high", parameter_dtype="float32")
+    seen = gpu_window(rows, {**on_gpu, "lag_ms": 0.01}, activity=counters, settings=known)
+    found = in_fp32(seen)
+    assert found is not None
+    assert found.speedup == pytest.approx(speedup, abs=0.1)
 
 
 CONVOLUTION = (0.3, "Conv2d._conv_forward (torch/nn/modules/conv.py:560)", "")
