@@ -190,8 +190,8 @@ class Recorded:
     """From its start to its end."""
     before_s: float
     """It had been looked at so long, without a verdict, before its recording began."""
-    begun_step: int
-    """Steps completed by the first look."""
+    first: Reported
+    """By the first look, whose verdict it is where there was one."""
 
     @property
     def file(self) -> Path:
@@ -212,7 +212,7 @@ def measured(launched: Launched[SeedRun]) -> Recorded:
         record(launched, file, LONGER * before_s)
     launched.go_on()
     report: dict[str, Any] = launched.report()
-    return Recorded(run, report, time.monotonic() - began, before_s, first.begun_step)
+    return Recorded(run, report, time.monotonic() - began, before_s, first)
 
 
 def _is_settled(reported: Reported) -> bool:
@@ -229,7 +229,7 @@ def examined(recorded: Recorded) -> Examined:
     return judged_as(
         str(run.spec.seed),
         gains,
-        reported_on(file),
+        reported_on(file) if recorded.before_s else recorded.first,
         {name: switch.advice for name, switch in found.items()},
         half=run.spec.half,
         device=run.spec.device,
@@ -237,7 +237,7 @@ def examined(recorded: Recorded) -> Examined:
         others_cores=signals.others_cores,
         cut=bool(recorded.report["cut"]),
         before_s=recorded.before_s,
-        begun_step=recorded.begun_step,
+        begun_step=recorded.first.begun_step,
         mode=run.plan.mode,
         causes=tuple(cause.name for cause in run.spec.causes),
         failed=recorded.report["failed"],
@@ -246,7 +246,7 @@ def examined(recorded: Recorded) -> Examined:
         about={
             **recorded.report,
             "before_s": recorded.before_s,
-            "begun_step": recorded.begun_step,
+            "begun_step": recorded.first.begun_step,
         },
     )
 

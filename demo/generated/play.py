@@ -180,7 +180,7 @@ def examine(
     models: Models, speed: Speed, as_it_is: Turns, given: argparse.Namespace
 ) -> dict[str, Any]:
     """Samples a second of the run as it is (""), and between two such turns with each switch."""
-    training, began_s = as_it_is.training, time.perf_counter()
+    training, ends_s = as_it_is.training, time.perf_counter() + MOST_S
     turns = {"": as_it_is}
     failed: dict[str, str] = {}
     for switch in switches(training.spec):
@@ -198,12 +198,11 @@ def examine(
     first_s = time.perf_counter()
     taken = [("", as_it_is.take(given.turn_seconds))]
     took_s = time.perf_counter() - first_s
-    left_s = MOST_S - (time.perf_counter() - began_s)
-    if took_s * 2 * len(changes) > left_s:
+    if took_s * 2 * len(changes) > ends_s - time.perf_counter():
         sys.exit(f"too long to measure: {len(changes)} changes, turns of {took_s:.0f} s")
     over = time.perf_counter() + LONGEST_S
     while names := next_turns(taken, changes, given.turns, late=time.perf_counter() > over):
-        left_s = MOST_S - (time.perf_counter() - began_s)
+        left_s = ends_s - time.perf_counter()
         if len(taken) > 2 * len(changes) and took_s * 2 * len(names) > left_s:
             break
         for name in names:

@@ -15,7 +15,8 @@ UNREAD: Final = "unread graphs"
 changes, and right is who names the better of the two alone as well."""
 STEADY: Final = "steady graphs"
 """Likewise of a net that is compiled anew now and then, without what changes."""
-TOGETHER: Final = (UNREAD, STEADY)
+TOGETHER: Final[dict[str, CauseName]] = {UNREAD: "statistics", STEADY: "recompiles"}
+"""These, and the cause that each is without."""
 ENOUGH: Final = 2
 """Workers on a CPU, beyond which none are added."""
 SPARSE: Final = ("sgd", "adamw", "adamw-fused")
@@ -63,12 +64,10 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
         graphed = replace(spec, graphed=True, varied=False)
         name = "padded" if spec.varied else "graphs"
         found.append(Switch(name, ("launch",), LAUNCH_ADVICE, graphed))
-    if gpu and "statistics" in names and not names & {"cells", "recompiles", "pieces"}:
-        unread = replace(_remove(spec, "statistics").changed, graphed=True, varied=False)
-        found.append(Switch(UNREAD, ("launch",), LAUNCH_ADVICE, unread))
-    if gpu and "recompiles" in names and not names & {"cells", "statistics", "pieces"}:
-        steady = replace(spec, causes=_without(spec, "recompiles"), graphed=True, varied=False)
-        found.append(Switch(STEADY, ("launch",), LAUNCH_ADVICE, steady))
+    for name, cause in TOGETHER.items():
+        if gpu and names & {"cells", "pieces", *TOGETHER.values()} == {cause}:
+            both = replace(spec, causes=_without(spec, cause), graphed=True, varied=False)
+            found.append(Switch(name, ("launch",), LAUNCH_ADVICE, both))
     if gpu and spec.precision == "tf32":
         lower = replace(spec, precision="bf16")
         found.append(Switch("bf16", ("compute",), "bf16|autocast|bfloat16", lower))

@@ -231,6 +231,11 @@ class StepWindow(RunFacts):
         return sum(row.count for row in self.steps)
 
     @property
+    def passes(self) -> float:
+        """Backwards a step, each with its forward: one at the least."""
+        return max(1.0, sum(row.backwards for row in self.steps) / max(1, self.observed))
+
+    @property
     def attributed(self) -> float:
         """Share of the time that phases explain, 0 to 1."""
         return spent(self.steps).attributed

@@ -182,11 +182,10 @@ def _most_issued_ns(window: StepWindow) -> float:
         return inf
     if any(map(recurs, places)) or any(place.in_parts for place in places):
         return inf
-    passes = sum(row.backwards for row in window.steps) / max(1, window.observed)
     each_ns = PASS_AT_MOST * limits.PASS_NS_A_TENSOR
     total = spent(window.steps)
     python_ns = share_where(places, works_on_host) * total.wall_ns / max(1, total.steps)
-    return max(1.0, passes) * settings.parameters * each_ns + python_ns
+    return window.passes * settings.parameters * each_ns + python_ns
 
 
 def _issued_alone_ns(spans: Sequence[Sequence[MeasuredSegment]], keeps_up_ns: float) -> float:

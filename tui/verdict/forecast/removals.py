@@ -88,7 +88,7 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     within -= asked * min(within, max(0.0, evaluated - between))
     beside_ns = (kept + within) * record.step_ns
     net_ns = max(0.0, issued - beside_ns)
-    left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
+    left_ns = window.passes * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
     left = dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0)
     gone_ns = asked * between * (1.0 - GRAPH_LEFT) * record.step_ns
     return Removal(host={**left, "other": max(0.0, 1.0 - gone_ns / other_ns) if other_ns else 1.0})
@@ -99,12 +99,6 @@ def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:
     issued, beside_ns = record.host_ns(NET), sum(_beside_the_net(window, record)) * record.step_ns
     left = min(1.0, (beside_ns + STEP_GRAPH_NS) / issued) if issued else 1.0
     return Removal(host={**dict.fromkeys(NET, left), "optimizer": 0.0})
-
-
-def _passes(window: StepWindow) -> float:
-    """Forwards a step."""
-    passes = sum(row.backwards for row in window.steps) / max(1, window.observed)
-    return max(1.0, passes)
 
 
 def _beside_the_net(window: StepWindow, record: StepReplay) -> tuple[float, float]:
@@ -263,7 +257,7 @@ def removal_by_one_call(window: StepWindow, record: StepReplay) -> Removal | Non
     issued = record.host_ns(NET)
     if not issued:
         return None
-    left_ns = _passes(window) * tensors * PASS_NS_A_TENSOR
+    left_ns = window.passes * tensors * PASS_NS_A_TENSOR
     left_ns += sum(_beside_the_net(window, record)) * record.step_ns
     filled = min(1.0, FILLED_TAKES * activity.sm / activity.busy)
     return Removal(

@@ -207,8 +207,7 @@ def _graph_holds_step(window: StepWindow) -> bool:
     if stacks is not None and (stacks.framework in WITH_LOOPS or stacks.loop_of):
         return False
     # A penalty's backward now and then is no micro-batch.
-    backwards = sum(row.backwards for row in window.steps)
-    return backwards < HALF_AS_MANY_MORE * window.observed and not of_closures(window)
+    return window.passes < HALF_AS_MANY_MORE and not of_closures(window)
 
 
 def _reads_anew(activity: GpuActivity) -> bool:

@@ -42,6 +42,7 @@ from .sparse_table import (
     spared_by_rows,
     sparse_advice,
     table_used,
+    update_ns,
 )
 
 # What to do about an optimizer that takes long, by how this run's is set up.
@@ -250,13 +251,10 @@ def _forecast_on_gpu(window: StepWindow, settings: Settings, bound: float) -> Fo
     if any(map(steps_one_by_one, main_places(window))):
         return None
     rows = device.rows
-    update_ns = sum(row.optimizer_ns for row in rows)
-    own = min(update_ns / max(1, sum(row.wall_ns for row in rows)), _own_part(window))
-    own *= unmeasured(window).left
-    each_ns = max(1.0, update_ns / max(1, sum(row.count for row in rows)))
-    moves = DENSE_PASSES * (settings.parameter_bytes or 0) / each_ns * 1e9
-    gains = [min(bound, speedup_of(own * (1.0 - left))) for left in FUSED_LEFT_ON_GPU]
-    most, middle, least = gains
+    own = sum(row.optimizer_ns for row in rows) / max(1, sum(row.wall_ns for row in rows))
+    own = min(own, _own_part(window)) * unmeasured(window).left
+    moves = DENSE_PASSES * (settings.parameter_bytes or 0) / update_ns(window) * 1e9
+    most, middle, least = (min(bound, speedup_of(own * (1.0 - left))) for left in FUSED_LEFT_ON_GPU)
     all_of_it = min(bound, speedup_of(own))
     return Forecast(middle, least, most if moves >= FAST_BYTES_PER_S else all_of_it)
 

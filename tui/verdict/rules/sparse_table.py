@@ -56,9 +56,7 @@ def table_used(window: RunFacts) -> TableUsed | None:
     part = settings.table_bytes / max(settings.table_bytes, settings.parameter_bytes or 0)
     if settings.table_lookups is None:
         return TableUsed(settings.table_rows, None, part, settings.table_bytes)
-    backwards = 1.0
-    if isinstance(window, StepWindow) and window.observed:
-        backwards = max(1.0, sum(row.backwards for row in window.steps) / window.observed)
+    backwards = window.passes if isinstance(window, StepWindow) else 1.0
     lookups = settings.table_lookups * backwards
     return TableUsed(settings.table_rows, lookups, part, settings.table_bytes, backwards)
 
@@ -78,24 +76,24 @@ def spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, flo
         passes = DENSE_PASSES_SGD
     elif settings is not None and settings.fused:
         passes = DENSE_PASSES_FUSED
-    table, update_ns = used.part, _update_ns(window)
-    if update_ns != inf:
+    table, taken_ns = used.part, update_ns(window)
+    if taken_ns != inf:
         # Of one that waits for launches the table is no more than its bytes take to move.
         moving_ns = passes * used.bytes / LEAST_BYTES_PER_S * 1e9
-        table = min(table, moving_ns / update_ns)
+        table = min(table, moving_ns / taken_ns)
     if used.lookups is None:
         return 0.0, table, table
     first, further = GRADIENT_PASSES
     dense = passes + first * used.backwards + further * (used.backwards - 1)
     looked_up = used.lookups / used.rows
     most, middle, least = (
-        max(0.0, table * (dense - rows * looked_up) / passes - ns / update_ns)
+        max(0.0, table * (dense - rows * looked_up) / passes - ns / taken_ns)
         for rows, ns in zip(SPARSE_PASSES, SPARSE_NS, strict=True)
     )
     return least, middle, most
 
 
-def _update_ns(window: RunFacts) -> float:
+def update_ns(window: RunFacts) -> float:
     """What an update takes, at least 1 ns; endless where no mark shows it."""
     if not isinstance(window, StepWindow):
         return inf
