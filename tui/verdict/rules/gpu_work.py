@@ -131,9 +131,10 @@ def precision(work: Work) -> Finding | None:
     if work.on_tensor_cores or not work.products:
         return None
     products = min(1.0, work.fp32 / limits.FP32_FULL) * work.busy
+    seen = work.fp32, work.dram, work.sm
     tf32, bf16 = (
         _as_far_as_the_host_keeps_up(
-            work, 1 - on_tensor_cores(work.fp32, work.dram, work.sm, ratio, bytes_left)
+            work, 1.0 - on_tensor_cores(*seen, ratio, bytes_left, work.updates)
         )
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
