@@ -40,6 +40,7 @@ from .gpu_work import (
     TF32_LINE,
     Work,
     bandwidth,
+    beside_update,
     half_type,
     half_type_gives,
     halved,
@@ -183,7 +184,8 @@ def half_precision(window: StepWindow) -> Finding | None:
     if tensor < limits.TENSOR_HEALTHY and _recurs(window):
         return None
     fp32 = min(1.0, (seen.fp32 or 0.0) / seen.busy)
-    left = (1.0 - halved(tensor, dram)) / half_type_gives(tensor, fp32)
+    of_net = beside_update(tensor, dram, _updates(replayed(window)))
+    left = (1.0 - halved(*of_net)) / half_type_gives(tensor, fp32)
     gain = _gain_beside_waits(window, left) if left < 1.0 else None
     if gain is None:
         return None

@@ -267,10 +267,15 @@ def half_type_gives(tensor: float, fp32: float) -> float:
 def _by_half_type(work: Work) -> float:
     """The part of a step that goes, where products in tf32 take half their time in bf16, and all
     traffic of the memory half its bytes."""
-    held = max(1e-9, 1.0 - work.updates)
-    tensor = min(1.0, work.tensor / held)
-    dram = max(0.0, work.dram - limits.DRAM_FULL * work.updates) / held
-    return _as_far_as_the_host_keeps_up(work, halved(tensor, dram))
+    of_net = beside_update(work.tensor, work.dram, work.updates)
+    return _as_far_as_the_host_keeps_up(work, halved(*of_net))
+
+
+def beside_update(tensor: float, dram: float, updates: float) -> tuple[float, float]:
+    """Tensor cores and memory while the net is at work, as parts of that time: an update takes
+    `updates` of all of it, multiplies nothing and keeps the memory busy."""
+    held = max(1e-9, 1.0 - updates)
+    return min(1.0, tensor / held), max(0.0, dram - limits.DRAM_FULL * updates) / held
 
 
 def _beside_updates(work: Work, nets: float) -> float:

@@ -188,6 +188,8 @@ def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
         return found
     name = window.settings and window.settings.optimizer
     how = " (capturable=True)" if name in CAPTURABLE else ""
+    if name is None:
+        how = " (capturable=True, if it has that)"
     whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer{how}, about {times(gain)}"
     advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
     forecast = replace(likely, high=max(likely.high, STEP_GRAPH_WITHIN * gain))

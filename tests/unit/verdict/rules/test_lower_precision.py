@@ -124,6 +124,25 @@ def test_products_in_tf32_beside_other_causes(
         assert "autocast" in found.advice[0]
 
 
+def test_memory_that_an_update_keeps_busy_is_not_halved_by_bf16() -> None:
+    """Of 85 ms the update takes 5 or 25, at the memory's rate: the rest is the net's."""
+    known = settings(autocast="", parameter_dtype="float32")
+    reads = lines((0.6, "train (train.py:40)", "total += loss.item()"))
+    gains = []
+    for update_ms in (5, 25):
+        device = {**IN_TURNS, "optimizer_ms": update_ms, "backward_ms": 55 - update_ms}
+        seen = gpu_window(
+            even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79),
+            device,
+            activity=activity(81, sm=65, tensor=15, fp32=2, dram=35),
+            settings=known,
+            stacks=reads,
+        )
+        found = in_fp32(seen)
+        gains.append(1.0 if found is None or found.speedup is None else found.speedup)
+    assert gains == pytest.approx([1.23, 1.12], abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("counters", "given", "speedup"),
     [

@@ -31,14 +31,19 @@ def test_a_graph_of_the_whole_step_is_named_where_it_gives_much_more() -> None:
         assert (forecast.high > 7.6) is named
 
 
-@pytest.mark.parametrize("optimizer", ["SGD", None])
-def test_what_counts_no_steps_is_not_asked_to_count_them_on_the_gpu(optimizer: str | None) -> None:
+@pytest.mark.parametrize(
+    ("optimizer", "how"),
+    [("SGD", "optimizer, about"), (None, "optimizer (capturable=True, if it has that), about")],
+    ids=["SGD", "compiled"],
+)
+def test_what_counts_no_steps_is_not_asked_to_count_them_on_the_gpu(
+    optimizer: str | None, how: str
+) -> None:
     """`capturable=True` is an unexpected keyword argument there."""
     its = settings(optimizer=optimizer)
     found = launch(gpu_window(even(400, **EACH), EACH, activity=activity(12.0), settings=its))
     assert found is not None
-    assert "whole step" in found.advice[0]
-    assert "capturable" not in found.advice[0]
+    assert f"whole step with its {how}" in found.advice[0]
 
 
 def test_a_second_backward_now_and_then_is_no_micro_batch() -> None:
