@@ -183,12 +183,17 @@ def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
         return None
     tables = [one for one in items if _is_table(one, torch)]
     texts = [one for one in tables if str(one.dtype) in TOKENS and one.size(1) >= FEWEST_IDS]
-    ids = max(texts, key=lambda one: one.numel(), default=None)
-    if ids is None or _elements(items, torch, ids.size(0), 1) > ids.numel():
+    numel = max((one.numel() for one in texts), default=0)
+    largest = [one for one in texts if one.numel() == numel]
+    if not largest or _elements(items, torch, largest[0].size(0), 1) > numel:
         return None
+    seen = [found for one in largest if (found := _count_ids(_part_of(one))) is not None]
+    return max(seen, key=lambda one: one[2], default=None)  # a prompt beside the whole text
+
+
+def _part_of(ids: Any) -> Any:
     every = max(-(-ids.numel() // A_SUM), -(-ids.size(0) // MOST_ROWS))
-    part = ids[::every][: A_SUM // ids.size(1)]
-    return _count_ids(part) if len(part) >= FEWEST_ROWS else None
+    return ids[::every][: A_SUM // ids.size(1)]
 
 
 def _elements(one: Any, torch: Any, rows: int, depth: int) -> float:
@@ -213,7 +218,7 @@ def _elements(one: Any, torch: Any, rows: int, depth: int) -> float:
 
 def _count_ids(ids: Any) -> PaddingSeen | None:
     rows, length = ids.shape
-    if ids.max().tolist() <= 1:
+    if rows < FEWEST_ROWS or ids.max().tolist() <= 1:
         return None  # bits: a mask of what is learned
     for end in (-1, 0):
         edge = ids[:, end].tolist()

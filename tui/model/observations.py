@@ -135,6 +135,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     computes: bool = False
     acts: bool | None = None
     feeds: bool = False
+    in_step: bool = False
     """What its source says, as in `source_text.structure.Structure`."""
 
 
@@ -370,9 +371,8 @@ class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
             return f"exited with code {self.code} ({killed})"
         if self.signal:
             return f"was killed (signal {self.signal})"
-        if self.code:
-            return f"exited with code {self.code}"
-        return "ended" if self.code is None else "exited normally"
+        known = f"exited with code {self.code}" if self.code else "exited normally"
+        return "ended" if self.code is None else known
 
     @property
     def _full_text(self) -> str:

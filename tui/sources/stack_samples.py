@@ -139,6 +139,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         computes=structure.computes,
         acts=structure.acts,
         feeds=structure.feeds,
+        in_step=structure.in_step,
     )
 
 

@@ -234,6 +234,14 @@ def test_ids_beside_something_smaller_are_what_the_net_computes_on(beside: Any) 
     assert padding_of({"words": ids, "x": beside}, torch) == seen
 
 
+def test_of_tables_of_one_size_the_one_that_holds_most_is_the_text() -> None:
+    """A prompt filled up to the length of the text that begins with it: 87 % was called padding of
+    80 %."""
+    prompt = ids_of(mask_of([2, 1, 5, 1, 3], 20))
+    for batch in ({"query": prompt, "input": ids_of(LONG)}, [ids_of(LONG), prompt]):
+        assert padding_of(batch, torch) == (5, 20, 39, 18, True)
+
+
 def test_of_more_parts_than_are_looked_at_nothing_is_claimed() -> None:
     ids = ids_of(LONG)
     assert padding_of([ids, *[torch.randn(5)] * 7], torch) is not None

@@ -183,9 +183,10 @@ def classify(
 
 
 def phase_of(stack: StackCount) -> StackPhase:
-    """The phase of a stack; "evaluation" for all that an evaluation does."""
+    """The phase of a stack; "evaluation" for all that an evaluation does. A function that is
+    decorated without gradients makes targets too."""
     found = classify(stack.frames, stack.line, stack.evaluates, stack.computes)
-    return "evaluation" if found.evaluates else found.phase
+    return "evaluation" if found.evaluates and not stack.in_step else found.phase
 
 
 def _is_no_torch(file: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...verdict.syntax import name_of
 from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
@@ -73,9 +73,18 @@ def turns_around(way: Sequence[Place]) -> set[ast.AST]:
     return found
 
 
-def acting_turn(way: Sequence[Place]) -> ast.AST | None:
+class Acting(NamedTuple):
+    """A policy at work in an environment."""
+
+    turn: ast.AST
     """The loop, or else the function, in which an environment answers what the net makes of its
     last answer."""
+    chooses: ast.AST | None
+    """The function that is asked for an action there, which may plan in loops of its own."""
+
+
+def acting(way: Sequence[Place]) -> Acting | None:
+    """None where no environment answers what the innermost line makes."""
     steps = {outer for inner, outer in pairwise(way) if _name(inner) == "step"}
 
     def asks(statement: ast.stmt, place: Place, _: Names) -> bool:
@@ -88,7 +97,9 @@ def acting_turn(way: Sequence[Place]) -> ast.AST | None:
         return None
     place, statement = found
     loops = (one for one in place.around() if isinstance(one, LOOP_STATEMENTS))
-    return next((one for one in loops if holds(one, statement.lineno)), place.scope)
+    turn = next((one for one in loops if holds(one, statement.lineno)), place.scope)
+    inner = next((one.scope for one, outer in pairwise(way) if outer is place), None)
+    return Acting(turn, None if inner is place.scope else inner)
 
 
 def _goes_on(place: Place, asks: ast.stmt) -> bool:

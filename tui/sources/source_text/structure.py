@@ -18,7 +18,7 @@ from ...verdict.code_origin import is_users
 from ...verdict.syntax import parsed
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
-from .environments import acting_turn, class_of_environment, turns_around
+from .environments import acting, class_of_environment, turns_around
 from .evaluations import (
     evaluation_of,
     is_off,
@@ -31,7 +31,7 @@ from .files import SourceLines
 from .inline_evaluation import inline_evaluation
 from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
 from .places import MOST_TREES, Place, scope_of
-from .training_values import learned_from
+from .training_values import asked_in_step, learned_from
 from .trimming import trims
 from .turns import stateful
 
@@ -65,6 +65,9 @@ class Structure:
     feeds: bool = False
     """A training learns from what the net, or the function around the line, answers without
     gradients."""
+    in_step: bool = False
+    """That is a part of each of its steps, whatever the function is called: a target, or what a
+    teacher answers."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
 
@@ -91,7 +94,9 @@ class SourceStructure:
         self._inline: set[ast.AST] = set()
         """Statements of a training's own loop that only look at its net."""
         self._acting: set[ast.AST] = set()
-        """Loops in which a net was seen to act in an environment."""
+        """Loops in which a net was seen to act in an environment…"""
+        self._choosing: set[ast.AST] = set()
+        """…and functions that are asked for an action there."""
         self._asking: set[ast.AST] = set()
         """Classes that step and can be reset, below which a net was seen: no environments."""
         self._learned: set[ast.AST] = set()
@@ -135,7 +140,8 @@ class SourceStructure:
         if not way:
             return None
         worlds = {one for place in way if (one := class_of_environment(place))} - self._asking
-        return bool(worlds) or not self._acting.isdisjoint(turns_around(way))
+        chooses = any(place.scope in self._choosing for place in way)
+        return chooses or bool(worlds) or not self._acting.isdisjoint(turns_around(way))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -160,8 +166,10 @@ class SourceStructure:
         )
         self._inline.update(inline)
         self._asking |= {one for place in way if (one := class_of_environment(place))}
-        turn = acting_turn(way)
-        self._acting |= set() if turn is None else {turn}
+        acts = acting(way)
+        if acts is not None:
+            self._acting.add(acts.turn)
+            self._choosing |= set() if acts.chooses is None else {acts.chooses}
         helpers = _asked_without_gradients(way)
         self._learned |= {place.scope for place in helpers or ()}
         self._learn_order(frames, net)
@@ -172,7 +180,9 @@ class SourceStructure:
         turns = "" if parts or evaluation else self._turns(frames)
         evaluates = bool(evaluation) or again or bool(inline)
         unpacked = self._is_unpacked(frames)
-        return Structure(parts, turns, unpacked, evaluates, feeds=helpers is not None)
+        feeds = helpers is not None
+        in_step = helpers is not None and acts is None and asked_in_step(way, len(helpers))
+        return Structure(parts, turns, unpacked, evaluates, feeds=feeds, in_step=in_step)
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
         """From the modules in this stack."""
@@ -252,6 +262,7 @@ class SourceStructure:
                 self._graded.clear()
                 self._inline.clear()
                 self._acting.clear()
+                self._choosing.clear()
                 self._asking.clear()
                 self._learned.clear()
                 # What a stack showed is forgotten with it: it is shown again.

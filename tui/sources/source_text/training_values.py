@@ -9,7 +9,7 @@ from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import asks_environment
-from .places import MOST_TREES, Function, Place, holds
+from .places import LOOPS, MOST_TREES, Function, Place, holds, learns
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
@@ -44,6 +44,21 @@ def feeds_training(way: Sequence[Place], loop: ast.AST, inner: Place | None) -> 
         if asks_environment(one, place.tree) and not (own and holds(one, place.line)):
             return False
     return learned_from(way, loop) is not None
+
+
+def asked_in_step(way: Sequence[Place], helpers: int) -> bool:
+    """What so many of the innermost frames answer, and the next one learns from, is asked for in
+    each step: in no loop, as texts are made in, or the answers to a whole set, but one that trains
+    or counts time steps."""
+    if any(isinstance(one, LOOPS) for place in way[:helpers] for one in place.around()):
+        return False
+    loops = [one for one in way[helpers].around() if isinstance(one, LOOPS)]
+    return all(learns(one) or _counts(one) for one in loops)
+
+
+def _counts(loop: ast.AST) -> bool:
+    over = loop.iter if isinstance(loop, ast.For) else None
+    return isinstance(over, ast.Call) and name_of(over.func) == "range"
 
 
 def _statements(loop: ast.AST, tree: ast.Module) -> Iterator[ast.stmt]:

@@ -21,10 +21,11 @@ from .small_operations import SmallOperations, small_operations
 BF16_FROM_NS: Final = 500_000
 """Forward and backward of an operation. Two cores with AVX512-BF16, torch 2.13, from 1 ms on:
 products of 1,024 1.9x, transformers of 256 and 128 1.5x and 1.6x, an LSTM 1.4x, convolutions 1.4x,
-1.4x and 2.2x; at half of one a transformer of 96 1.1x; at 0.1 products of 256 by 64 rows 0.9x."""
+1.4x and 2.2x, but those of one image at a time 1.0x; at half of one a transformer of 96 1.1x; at
+0.1 products of 256 by 64 rows 0.9x."""
 BF16: Final = (
     'torch.autocast("cpu", torch.bfloat16) around the forward: this CPU multiplies bf16 natively '
-    "(1.4 to 2.2x in seven nets, less where operations are small)"
+    "(1.4 to 2.2x in seven nets, 1.0x in an eighth, less where operations are small)"
 )
 
 

@@ -1,0 +1,124 @@
+"""A function without gradients in a reinforcement learner: a target is the step's, a plan acts."""
+
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.session.stack_phases.classify import phase_of
+from gpuwatch.tui.sources.source_text.files import SourceLines
+from gpuwatch.tui.sources.source_text.structure import SourceStructure
+from tests.unit.sources.test_source_structure import NET, structure
+from tests.unit.sources.test_training_values import GRPO
+
+TARGET = """
+class Agent:
+    @torch.no_grad()
+    def target(self, seen, reward):
+        return reward + 0.99 * self.critic(seen)  # 3
+
+    def update(self, batch):
+        loss = 0
+        for t in range(5):
+            wanted = self.target(batch.seen[t], batch.reward[t])  # 2
+            loss += mse(self.net(batch.seen[t]), wanted)
+        loss.backward()
+        self.optimizer.step()
+
+for step in range(9999):
+    agent.update(buffer.sample())  # 1
+"""
+OF_A_SET = """
+@torch.no_grad()
+def features(net, batch):
+    return net(batch)  # 2
+
+known = []
+for batch in everything:
+    known.append(features(teacher, batch))  # 1
+for batch, wanted in zip(everything, known):
+    loss = mse(net(batch), wanted)
+    loss.backward()
+    optimizer.step()
+"""
+PLANS = """
+class Agent:
+    @torch.no_grad()
+    def value(self, seen, actions):
+        total = 0
+        for action in actions:
+            seen, reward = self.model(seen, action)  # 3
+            total = total + reward
+        return total
+
+    @torch.no_grad()
+    def plan(self, seen):
+        mean = zeros(5)
+        for turn in range(6):
+            actions = mean + randn(64, 5)
+            best = topk(self.value(seen, actions), 8)  # 2
+            mean = actions[best].mean(0)
+        return mean[0]
+
+seen = env.reset()
+for step in range(9999):
+    action = agent.plan(seen)  # 1
+    seen, reward, done, _ = env.step(action.numpy())
+    agent.update(buffer.sample())
+"""
+UPDATES = ("<module>", "Agent.update", "Agent.target")
+
+
+@pytest.mark.parametrize(
+    ("text", "functions", "in_step"),
+    [
+        (TARGET, UPDATES, True),
+        (TARGET.replace("range(5)", "batches"), UPDATES, False),
+        (OF_A_SET, ("<module>", "features"), False),
+        (GRPO, ("<module>", "generate"), False),
+        (PLANS, ("<module>", "Agent.plan", "Agent.value"), False),
+    ],
+    ids=["time steps", "a set's batches", "before the training", "texts", "actions"],
+)
+def test_a_target_is_asked_for_in_each_step(
+    tmp_path: Path, text: str, functions: tuple[str, ...], in_step: bool
+) -> None:
+    assert structure(tmp_path, text, *functions).in_step is in_step
+
+
+def test_a_decorated_function_that_makes_targets_is_no_evaluation(tmp_path: Path) -> None:
+    """A model-based learner's `_td_target`: 16 % of its time was an evaluation's."""
+    frames = (
+        "Agent.update (train.py:10)",
+        "decorate_context (torch/utils/_contextlib.py:116)",
+        "Agent.target (train.py:5)",
+        "Module._call_impl (torch/nn/modules/module.py:1779)",
+        "Linear.forward (torch/nn/modules/linear.py:134)",
+    )
+    found = structure(tmp_path, TARGET, *UPDATES)
+    phases = [
+        phase_of(
+            StackCount(
+                role="main", pid=1, thread="", frames=frames, count=1, in_step=in_step, line=""
+            )
+        )
+        for in_step in (False, found.in_step)
+    ]
+    assert phases == ["evaluation", "forward"]
+
+
+def test_what_plans_an_action_acts_in_whatever_loops(tmp_path: Path) -> None:
+    """TD-MPC's planning was an evaluation, to be made less often."""
+    functions = ("<module>", "Agent.plan", "Agent.value")
+    assert structure(tmp_path, PLANS, *functions).acts is True
+    scores = PLANS.replace("env.step(action.numpy())", "score(action.numpy())")
+    assert structure(tmp_path, scores, *functions).acts is False
+
+
+def test_lines_of_what_plans_act_once_its_net_was_seen(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PLANS)
+    source = SourceStructure(SourceLines([tmp_path]))
+    plans, own = "<module> (train.py:22)", "Agent.plan (train.py:17)"
+    assert source.of((plans, own)).acts is False
+    assert source.of((plans, "Agent.plan (train.py:16)", "Agent.value (train.py:7)", NET)).acts
+    assert source.of((plans, own)).acts is True
