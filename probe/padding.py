@@ -219,7 +219,7 @@ def _elements(one: Any, torch: Any, rows: int, depth: int) -> float:
 def _count_ids(ids: Any) -> PaddingSeen | None:
     rows, length = ids.shape
     if rows < FEWEST_ROWS or ids.max().tolist() <= 1:
-        return None  # bits: a mask of what is learned
+        return None  # too few to tell, or bits: a mask of what is learned
     for end in (-1, 0):
         edge = ids[:, end].tolist()
         pad, rows_with = Counter(edge).most_common(1)[0]

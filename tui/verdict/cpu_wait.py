@@ -156,10 +156,16 @@ def taken_of_threads(window: RunFacts) -> float:
     total = spent(window.steps) if isinstance(window, StepWindow) else None
     waits = total.data_ns / total.wall_ns if total is not None and total.wall_ns > 0 else 0.0
     most = MOST_LOST_TO_A_SHARE * max(0.0, 1.0 - waits)
-    if window.thread_cpu is not None:
-        beside = max(0.0, window.main_cpu_percent / 100 - window.thread_cpu)
+    if (beside := other_threads(window)) is not None:
         most = min(most, beside / (settings.threads - 1))
     return min(most, max(0.0, used - idle))
+
+
+def other_threads(window: RunFacts) -> float | None:
+    """Cores that the process's threads beside the training one use; None where that is unknown."""
+    if window.thread_cpu is None or window.main_cpu_percent is None:
+        return None
+    return max(0.0, window.main_cpu_percent / 100 - window.thread_cpu)
 
 
 MOST_LOST_TO_A_SHARE: Final = 0.5

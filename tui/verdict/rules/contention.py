@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..code_places import main_places, reads, share_held, share_where
-from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
+from ..cpu_wait import asleep, core_wait_evidence, other_threads, remedies, starved
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import cores, percent, size
@@ -77,10 +77,10 @@ def _run_meanwhile(window: StepWindow) -> float:
     sleeps, others of its threads may have lost theirs, which go on while it waits for the last (6
     threads on two cores: asleep 21 % of the time, 1.4x by two or one). 0 where another of Python's
     threads computes, or that is not known: the sleep may be for that one."""
-    stacks, ran, used = window.stacks, window.thread_cpu, window.main_cpu_percent
-    if stacks is None or ran is None or used is None or share_held(stacks.threads) >= CONTRIBUTOR:
+    stacks = window.stacks
+    if stacks is None or share_held(stacks.threads) >= CONTRIBUTOR:
         return 0.0
-    return max(0.0, used / 100 - ran)
+    return other_threads(window) or 0.0
 
 
 def _waits(window: StepWindow) -> float:
@@ -94,11 +94,10 @@ def lock_held(window: StepWindow) -> Finding | None:
     time that the training thread has let go of the lock, in every operation that computes without
     it, it waits for up to 5 ms (`sys.getswitchinterval`) to get it back: asleep, in lines that do
     not sleep. Of that no more than the others run, by their CPU time and by their samples."""
-    slept, stacks, ran = asleep(window), window.stacks, window.thread_cpu
-    if slept is None or stacks is None or ran is None or window.main_cpu_percent is None:
+    slept, stacks, others = asleep(window), window.stacks, other_threads(window)
+    if slept is None or stacks is None or others is None:
         return None
     own = slept - _waits(window)
-    others = window.main_cpu_percent / 100 - ran
     seen = of_samples(min(1.0, share_held(stacks.threads)), stacks.main_samples)
     share = at_most(seen, max(0.0, min(own, others)))
     if share.low < CONTRIBUTOR:
