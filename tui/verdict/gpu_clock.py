@@ -28,7 +28,9 @@ class Unmeasured:
     starting: float
     """The loader's start-up, and the wait for data in steps that it makes long."""
     paused: float
-    """Evaluation, checkpoints and compilation."""
+    """Evaluation, checkpoints and compilation…"""
+    compiling: float
+    """…of it compilation."""
 
     @property
     def left(self) -> float:
@@ -48,11 +50,12 @@ def unmeasured(window: StepWindow) -> Unmeasured:
     others = [row for row, kind in zip(window.steps, kinds, strict=True) if kind not in measured]
     whole = spent(window.steps).wall_ns
     if whole <= 0:
-        return Unmeasured(0.0, 0.0)
+        return Unmeasured(0.0, 0.0, 0.0)
     long = {row.number for row, kind in zip(window.steps, kinds, strict=True) if kind == "long"}
     waits = sum(row.data_ns for row in others if row.number in long)
     starting = sum(row.startup_ns for row in others) + waits
-    return Unmeasured(starting / whole, sum(map(paused_of, others)) / whole)
+    paused, compiling = sum(map(paused_of, others)), sum(row.compile_ns for row in others)
+    return Unmeasured(starting / whole, paused / whole, compiling / whole)
 
 
 StepKind = Literal["checkpoint", "evaluation", "compile", "start", "long", "usual"]

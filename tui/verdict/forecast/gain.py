@@ -42,29 +42,30 @@ class Replayed:
 
     def left(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
         """Length of a step without these causes, as part of what it is, 0 to 1; None for causes
-        that no replay takes away. An epoch's start goes with the cause "input"; other steps that
-        were not measured stay as they are."""
+        that no replay takes away. An epoch's start goes with the cause "input", compilations with
+        "recompile"; other steps that were not measured stay as they are."""
         within = self.within(kinds, at_best)
-        return None if within is None else self._of_all(within, "input" in kinds)
+        return None if within is None else self._of_all(within, kinds)
 
     def in_one_call(self) -> float | None:
         """The same where the net is called once for a whole batch and not for its parts."""
         removed = removal_by_one_call(self.window, self.record)
-        return None if removed is None else self._of_all(self._after(removed), False)
+        return None if removed is None else self._of_all(self._after(removed))
 
     def in_one_graph(self) -> float:
         """The same where the whole step is one CUDA graph."""
-        return self._of_all(self._after(removal_by_step_graph(self.window, self.record)), False)
+        return self._of_all(self._after(removal_by_step_graph(self.window, self.record)))
 
     def with_kernels(self, left: float) -> float:
         """The same where the net's kernels take this part of their time."""
-        return self._of_all(self._after(removal_of_kernels(left)), False)
+        return self._of_all(self._after(removal_of_kernels(left)))
 
-    def _of_all(self, within: float, started: bool) -> float:
-        """Of the whole window; `started`: epochs begin at once."""
+    def _of_all(self, within: float, kinds: Collection[Kind] = ()) -> float:
+        """Of the whole window, without these causes."""
         beside = unmeasured(self.window)
-        starts = 0.0 if started else beside.starting
-        return min(1.0, beside.left * within + beside.paused + starts)
+        starts = 0.0 if "input" in kinds else beside.starting
+        pauses = beside.paused - (beside.compiling if "recompile" in kinds else 0.0)
+        return min(1.0, beside.left * within + pauses + starts)
 
     def within(
         self, kinds: Collection[Kind], at_best: bool = False, fed: bool = False
@@ -110,6 +111,13 @@ def gain_without(kind: Kind, window: StepWindow, at_most: bool | None = None) ->
         at_most = kind != "input" and often_late(window)
     left = None if known is None else known.left((kind,), at_most)
     return None if left is None else Gain(1.0 / left, "bound" if at_most else "estimate")
+
+
+def gain_without_both(one: Kind, other: Kind, window: StepWindow) -> float | None:
+    """Steps a second after over before, with two causes removed together."""
+    known = replayed(window)
+    left = None if known is None else known.left((one, other))
+    return None if left is None else 1.0 / left
 
 
 def gain_of_one_call(window: StepWindow) -> Gain | None:

@@ -193,13 +193,13 @@ def _by_samples(window: StepWindow) -> Finding | None:
         f"{_HEADLINES[what]} {percent(share.mean)} of the time",
         tuple(evidence),
         (seldom_at, cheaper),
-        gain=_gain(window, share, paused),
+        gain=_gain(window, share),
     )
     if acting:
         found = replace(found, speedup_is="bound")  # what is trained on cannot go
         return replace(found, forecast=_without_launching(window)) if launches else found
-    # Of evaluations nearly all can go; on a GPU samples alone do not show what goes with them.
-    return found if window.gpu_present and paused is None else with_interval(found)
+    # Of evaluations nearly all can go; a GPU that is behind hides how much goes with them.
+    return found if found.speedup_is == "bound" else with_interval(found)
 
 
 def _waits_for_launches(window: StepWindow) -> bool:
@@ -222,16 +222,12 @@ def _asked_at(places: Sequence[FrameShare]) -> str:
     return f'{frame}: "{line}"' if frame and line else ""
 
 
-def _gain(window: StepWindow, share: Share, paused: Pauses | None) -> Gain | None:
-    """On a GPU that keeps up no less than its part of the time: of pauses that one in hundreds of
-    steps has, the steps that the GPU's clock has measured hold none, and a replay knows of no more
-    than samples of single steps (nanoGPT: at most 1.3x, and 1.7x was measured). Where the GPU is
-    behind, an evaluation's first result waits for the training."""
-    known = gain_without("evaluation", window, at_most=True)
+def _gain(window: StepWindow, share: Share) -> Gain | None:
+    """On a GPU that keeps up its part of the time: of pauses that one in hundreds of steps has, the
+    steps that the GPU's clock has measured hold none, and a replay knows of no more than samples of
+    single steps (nanoGPT: at most 1.3x, and 1.7x was measured). Where the GPU is behind, an
+    evaluation's first result waits for the training."""
     device, behind = on_device(window), behind_ns(window)
     if device is None or behind is None or behind >= LITTLE_BEHIND * device.step_ns:
-        return known
-    beside = speedup_of(share.mean)
-    if paused is not None:
-        return Gain(beside, "estimate")
-    return Gain(beside if known is None else max(beside, known.speedup), "bound")
+        return gain_without("evaluation", window, at_most=True)
+    return Gain(speedup_of(share.mean), "estimate")

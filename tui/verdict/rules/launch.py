@@ -23,8 +23,13 @@ from ..code_places import (
 from ..cpu_wait import Starved, core_wait_evidence, remedies
 from ..cpu_wait import starved as short_of_cores
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_of_one_call, gain_of_step_graph, gain_without
-from ..forecast.interval import at_least, forecast_of
+from ..forecast.gain import (
+    gain_of_one_call,
+    gain_of_step_graph,
+    gain_without,
+    gain_without_both,
+)
+from ..forecast.interval import at_least, forecast_of, interval_of
 from ..forecast.measured import moving
 from ..format import ms, percent, times
 from ..frameworks import WITH_LOOPS
@@ -44,6 +49,7 @@ from ..window import StepWindow
 from .attention import planned_anew
 from .debugging import ANOMALY_OFF
 from .optimizer import updated_together
+from .recompile import recompile
 
 GRAPH: Final = (
     'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the '
@@ -165,7 +171,8 @@ def launch(window: StepWindow) -> Finding | None:
     )
     first = (ANOMALY_OFF, None if cells is None else cells.instead)
     if found.speedup is None or not (by_parts or advice[0] in first):
-        return planned_anew(_or_step_graph(found, window), window)
+        graphed = _steady_first(found, window) or _or_step_graph(found, window)
+        return planned_anew(graphed, window)
     gain = gain_without("launch", window, at_most=False)
     if by_parts and (one_call := gain_of_one_call(window)) is not None:
         if not (any(map(recurs, main_places(window))) or _reads_anew(activity)):
@@ -173,6 +180,19 @@ def launch(window: StepWindow) -> Finding | None:
         gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
+
+
+def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
+    """A net that compiles anew is captured anew with each compilation: no graph gives anything
+    before that ends, and then the compilations are spared as well."""
+    anew = recompile(window) if found.advice[0].startswith(GRAPH) else None
+    both = None if anew is None else gain_without_both("launch", "recompile", window)
+    if anew is None or both is None or (anew.share or 0.0) < CONTRIBUTOR:
+        return None
+    first = f"{found.advice[0]}; first end what compiles anew ({anew.advice[0]})"
+    advice = (f"{first}, about {times(both)}", *found.advice[1:])
+    shares = found.share, found.share_low, found.share_high
+    return replace(found, advice=advice, forecast=interval_of("launch", both, *shares))
 
 
 def _or_step_graph(found: Finding, window: StepWindow) -> Finding:

@@ -8,8 +8,11 @@ import pytest
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.forecast.gain import gain_without, gain_without_both
+from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.recompile import guard_of, recompile
 from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
@@ -121,3 +124,22 @@ def test_what_compiling_takes_is_known_by_all_that_came_lately() -> None:
     assert whole.forecast is not None
     assert found.forecast.speedup == pytest.approx(whole.forecast.speedup, rel=0.05)
     assert found.forecast.speedup > 1.3
+
+
+@pytest.mark.parametrize("compiling", [True, False])
+def test_no_graph_holds_what_compiles_anew(compiling: bool) -> None:
+    """Generated runs 2149 and 2159 launch small kernels and compile their net anew: 1.5x and 1.4x
+    was said of a graph, and 3.4x and 2.4x measured of one of a net that does not."""
+    rows = run(120, lambda n: {**WORK, "compile_ms": 60 if compiling and n % 12 == 0 else 0})
+    seen = gpu_window(rows, {**WORK, "lag_ms": 0.1}, activity=activity(10.0, sm=2.0))
+    measured = [row for row in seen.gpu_steps if row.number % 12]
+    seen = replace(seen, gpu_steps=tuple(measured))
+    found, alone = launch(seen), gain_without("launch", seen)
+    assert found is not None
+    assert alone is not None
+    both, likely = gain_without_both("launch", "recompile", seen), found.forecast
+    assert ("first end what compiles anew" in found.advice[0]) is compiling
+    if compiling:
+        assert both is not None
+        assert likely is not None
+        assert likely.speedup == both > 1.3 * alone.speedup
