@@ -13,6 +13,8 @@ from .thresholds.gpu import LOOP_SHARE
 from .window import StepWindow
 
 INSTEAD: Final = "for the whole batch, instead of one for each part of it in a loop"
+MADE: Final = re.compile(r"= *torch\.(\w*Tensor|tensor|as_tensor|from_numpy)\(")
+"""A line that fills a batch with Python's numbers, which no gradient goes through."""
 CELL: Final = re.compile(r"(LSTM|GRU|RNN)Cell\.")
 
 
@@ -23,7 +25,9 @@ class Loop:
     instead: str
     """What to do instead, and where the loop is that holds most."""
     part: Share
-    """Of the samples outside the backward, those in such loops."""
+    """Of the samples outside the backward, those in such loops…"""
+    in_net: Share
+    """…and of all samples those of them in a net's forward: of the time, without its backward."""
     calls_net: bool
     """A net is called in each turn, and not tensors computed alone."""
 
@@ -44,6 +48,7 @@ def looped_parts(window: StepWindow) -> Loop | None:
     """A loop that calls the net, or computes tensors, for the parts of a batch."""
     places = within(main_places(window), BETWEEN)
     below = [one for one in places if (one.in_parts or one.in_turns) and one.phase != "other"]
+    below = [one for one in below if not MADE.search(one.line)]
     if not below:
         return None
     calls_net = bool(_most(below).in_parts)
@@ -60,7 +65,7 @@ def looped_cells(window: StepWindow) -> Loop | None:
     cell = looped[0].frame.partition("Cell")[0]
     where = own_frame(looped[0]) or looped[0].frame
     text = f"nn.{cell} instead of {cell}Cell in a loop ({where}): all time steps in one call"
-    return Loop(text, _part(looped, places), calls_net=True)
+    return Loop(text, _part(looped, places), _in_net(looped), calls_net=True)
 
 
 def _loop(
@@ -68,7 +73,8 @@ def _loop(
 ) -> Loop:
     most = _most(below)
     where = most.in_parts or most.in_turns
-    return Loop(f"{what} {INSTEAD} ({where})", _part(below, places), calls_net)
+    text = f"{what} {INSTEAD} ({where})"
+    return Loop(text, _part(below, places), _in_net(below), calls_net)
 
 
 def _most(places: Sequence[FrameShare]) -> FrameShare:
@@ -78,3 +84,8 @@ def _most(places: Sequence[FrameShare]) -> FrameShare:
 def _part(some: Sequence[FrameShare], places: Sequence[FrameShare]) -> Share:
     whole = share_held(places)
     return of_samples(share_held(some) / whole, whole * max(place.samples for place in places))
+
+
+def _in_net(some: Sequence[FrameShare]) -> Share:
+    held = share_held([place for place in some if place.in_net])
+    return of_samples(held, max(place.samples for place in some))

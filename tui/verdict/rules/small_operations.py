@@ -19,6 +19,8 @@ MOST_NS: Final = 10_000
 """What an operation costs that has hardly any numbers to compute: its Python, its dispatch, its
 node in the graph, and that node's turn in the backward. 6.4 to 10 us in 11 small loops on two cores
 (torch 2.13; a batch row by row, cells of 64, a CRF), 2.6 to 4.3 of them in the forward."""
+OF_FORWARD: Final = 2.4
+"""What such a loop takes with its part of the backward, as a multiple of its forward, of those."""
 GRADIENT_B_NS: Final = 40.0
 MOST_B_NS: Final = 100.0
 LEAST_B_NS: Final = 20.0
@@ -85,8 +87,10 @@ def small_operations(window: StepWindow) -> SmallOperations | None:
 
 def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
     """Where the source shows a loop whose turns could be one call, or a loop over LSTM cells, whose
-    layer takes all time steps at once: its operations of all turns but one are lost. What the
-    larger ones compute faster comes on top of that, so the forecast is "at least"."""
+    layer takes all time steps at once: its operations of all turns but one are lost. Within a net
+    they are most of its operations, and take no more than samples show of the loop; a loop that
+    only makes the batch has none in the graph. What the larger ones compute faster comes on top of
+    that, so the forecast is "at least"."""
     seen = small_operations(window)
     if seen is None:
         return None
@@ -95,7 +99,11 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
         loop = _cells(window)
     if loop is None or seen.share.mean < LEAST_OF_NET * seen.net_share:
         return None
-    share = product(seen.share, times(loop.part, 1.0 - 1.0 / seen.turns))
+    held = product(seen.share, loop.part)
+    seen_held = times(loop.in_net, OF_FORWARD)
+    if held.mean < (within := min(seen.share.mean, seen_held.mean)):
+        held = Share(within, min(seen.share.low, seen_held.low), min(seen.share.high, 1.0))
+    share = times(held, 1.0 - 1.0 / seen.turns)
     if share.mean < CONTRIBUTOR:
         return None
     calls = (
