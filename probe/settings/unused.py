@@ -4,8 +4,9 @@ them: a backbone that should be frozen, of which only the optimizer does not kno
 The leaves of the graph are looked at once, and anew where one of them turns out to be used. Those
 that no optimizer has are watched from then on: an optimizer that steps rarely may have them, and an
 update by hand shows in a tensor's version. One through `parameter.data` shows in its numbers alone,
-of which some are read before anything is said, where they lie in host memory. None of it reads a
-saved tensor, for whom the program may have hooks.
+of which some are read before anything is said, where they lie in host memory; but a target net that
+follows the trained one moves so too, and nobody clears its gradients: they only grow. None of it
+reads a saved tensor, for whom the program may have hooks.
 """
 
 import sys
@@ -23,6 +24,9 @@ MOST_WALKS: Final = 3
 MOST_READ: Final = 16
 NUMBERS: Final = 8
 """Of so many parameters so many numbers, spread over them: 0.1 ms, twice."""
+LOOKS: Final = 3
+"""At so many backwards, half a second and more apart, gradients of before are still there. Micro-
+batches of an update by hand through `.data` would look so by chance."""
 SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
 Numbers = tuple[float, ...] | None
@@ -38,6 +42,8 @@ class Unused:
         """Each parameter that nothing updates so far, with its version; None before the look."""
         self._numbers: list[tuple[Any, Numbers]] = []
         """Of some of them; empty once they were compared."""
+        self._kept = 0
+        """Looks in a row at which all of these have a gradient as a backward begins."""
         self._walks = 0
         self._found: dict[str, Any] = {}
         self._since_ns = 0
@@ -59,11 +65,14 @@ class Unused:
             self._found, suspects = found_below(root, updated)
             self._suspects = [(ref(one), one._version) for one in suspects]
             some = suspects[:: max(1, len(suspects) // MOST_READ)][:MOST_READ]
-            self._numbers = [(ref(one), numbers_of(one)) for one in some]
+            self._numbers, self._kept = [(ref(one), numbers_of(one)) for one in some], 0
+        kept = all(_keeps_gradient(one()) for one, _ in self._numbers)
+        self._kept = self._kept + 1 if kept else 0
         sure = not self._suspects or now_ns - self._since_ns >= SURE_NS
         used = any(_is_updated(one(), version, updated) for one, version in self._suspects)
         if sure and not used:
-            used = any(_has_moved(one(), numbers) for one, numbers in self._numbers)
+            moved = any(_has_moved(one(), numbers) for one, numbers in self._numbers)
+            used = moved and self._kept < LOOKS
             self._numbers = []
         if used:
             # Not all optimizers had stepped: looked at anew, with those that are known by now.
@@ -115,14 +124,14 @@ def _all_above(useful: set[Any], nodes: list[tuple[Any, list[Any]]]) -> set[Any]
     return found
 
 
-def numbers_of(parameter: Any) -> Numbers:
-    """Some of a plain parameter's numbers, where reading them waits for no device and calls no mode
-    of the program's; else None."""
+def numbers_of(tensor: Any) -> Numbers:
+    """Some of a plain tensor's or parameter's numbers, where reading them waits for no device and
+    calls no mode of the program's; else None."""
     torch: Any = sys.modules["torch"]
-    plain = type(parameter) is torch.nn.Parameter and parameter.layout is torch.strided
-    if not plain or parameter.device.type != "cpu" or is_dispatched(torch):
+    plain = type(tensor) in (torch.nn.Parameter, torch.Tensor) and tensor.layout is torch.strided
+    if not plain or tensor.device.type != "cpu" or is_dispatched(torch):
         return None
-    held = parameter.detach()
+    held = tensor.detach()
     if not held.is_contiguous():
         return None
     flat = held.view(-1)
@@ -134,6 +143,12 @@ def _has_moved(parameter: Any, numbers: Numbers) -> bool:
     if numbers is None or now is None:
         return False
     return repr(now) != repr(numbers)  # what is no number is equal to nothing
+
+
+def _keeps_gradient(parameter: Any) -> bool:
+    """As a backward begins there is one of an earlier step, and it was not set to zero."""
+    now = None if parameter is None or parameter.grad is None else numbers_of(parameter.grad)
+    return now is not None and any(now)
 
 
 def _is_updated(parameter: Any, version: int, updated: Collection[int]) -> bool:

@@ -103,8 +103,27 @@ def test_what_is_updated_by_hand_is_used(
         step()
         for one in net.backbone.parameters():
             update(one)
+            one.grad = None
 
     assert seen(run, train).unused_parameters is None
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_a_target_net_that_follows_by_its_numbers_uses_no_gradient(
+    run: Watched, clears: bool
+) -> None:
+    """ERL (ShawK91) makes its targets with a graph: 1.5x without. Nobody clears their gradients."""
+    net = Net()
+    step = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
+
+    def train() -> None:
+        step()
+        for one in net.backbone.parameters():
+            one.data.copy_(0.99 * one.data + 0.01 * torch.randn_like(one))
+            if clears and one.grad is not None:
+                one.grad.zero_()
+
+    assert seen(run, train).unused_parameters == (None if clears else 4)
 
 
 def test_a_graph_is_walked_through_a_few_times_at_the_most(
