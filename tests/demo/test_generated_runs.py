@@ -12,7 +12,8 @@ import pytest
 
 from evaluation.kept_runs import kept_in
 from evaluation.ordinary import ORDINARY, scripts
-from generated.draw import draw
+from generated.draw import SOUND_FROM, draw
+from generated.spec import Device
 from generated.switches import switches
 from gpuwatch.tui.verdict.findings import Kind
 from tests.processes.monitored import SOON_ENDED
@@ -45,6 +46,14 @@ def output_of(*command: str, timeout: float = 50) -> str:
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
+
+
+def test_a_sound_run_has_no_cause_and_changes_no_earlier_seed() -> None:
+    sound = [draw(SOUND_FROM + at, device) for at in range(20) for device in get_args(Device)]
+    assert not any(spec.causes for spec in sound)
+    assert {spec.optimizer for spec in sound} <= {"sgd", "adamw-fused"}
+    assert {spec.size for spec in sound if spec.device == "cuda"} == {"large"}
+    assert any(draw(SOUND_FROM - at, "cpu").causes for at in range(1, 20))
 
 
 def test_a_seed_is_described_without_training() -> None:
@@ -84,7 +93,8 @@ TEMPERATURES = """
 import json, sys
 from dataclasses import replace
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/scenarios"]
-from generated.draw import draw
+from generated.draw import SOUND_FROM, draw
+from generated.spec import Device
 from generated.models import Models
 spec, models, seen = draw(int(sys.argv[2]), "cpu"), Models(), []
 nets = [models.model(spec), models.model(replace(spec, optimizer="hand"))]
