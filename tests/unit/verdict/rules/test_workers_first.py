@@ -1,6 +1,7 @@
 """Whether other workers or cheaper batches come first."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import STAYS_ON_CPU
 from gpuwatch.tui.verdict.loader import RECEIVING_NS
 from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.rules.input_cores import LEAST_OF_THREADS, LIKELY_OF_THREADS
+from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_SHARE
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import gpu_window
@@ -203,7 +206,20 @@ def test_workers_hold_up_a_net_with_a_thread_on_each_core() -> None:
     assert "2 threads of the net on 2 cores" in finding.evidence[0].text
     assert not any("num_workers" in one for one in finding.advice), "as many batches cost as much"
     assert finding.forecast is not None
-    assert 1.5 < finding.forecast.speedup < 1.7
+    assert finding.forecast.low <= 1.3 < finding.forecast.speedup < 1.5
+    assert (finding.forecast.high or inf) > 1.7
+
+
+def test_what_threads_lose_beside_workers_is_at_most_the_workers_time() -> None:
+    """C3D, FixMatch and RotatE were "input", 12 to 15 %; batches in memory, or none made beside
+    them, gave 1.07x, 1.06x and 1.0x."""
+    seen = views(threads=2, worker_cpu=14.5)
+    wait, taken = 3 / 343, taken_of_threads(seen)
+    finding = found(seen)
+    assert 0.1 < taken < 0.2
+    assert finding.share == pytest.approx(wait + LIKELY_OF_THREADS * taken, abs=0.01)
+    assert finding.share_low == pytest.approx(wait + LEAST_OF_THREADS * taken, abs=0.01)
+    assert (finding.share or 0) < ENTER_SHARE < wait + taken
 
 
 @pytest.mark.parametrize("fields", [{"threads": 1}, {"threads": 2, "main_cpu": 110.0}])
