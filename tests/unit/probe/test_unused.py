@@ -92,20 +92,27 @@ def put_in(parameter: nn.Parameter) -> None:
 BY_HAND = [subtracted, subtracted_beside_autograd, put_in]
 
 
-@pytest.mark.parametrize("update", BY_HAND)
-def test_what_is_updated_by_hand_is_used(
-    run: Watched, update: Callable[[nn.Parameter], None]
-) -> None:
-    net = Net()
+def beside(net: Net, update: Callable[[nn.Parameter], None]) -> Callable[[], None]:
+    """An optimizer has the head, and something else is done with each parameter of the backbone."""
     step = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
 
     def train() -> None:
         step()
         for one in net.backbone.parameters():
             update(one)
-            one.grad = None
 
-    assert seen(run, train).unused_parameters is None
+    return train
+
+
+@pytest.mark.parametrize("update", BY_HAND)
+def test_what_is_updated_by_hand_is_used(
+    run: Watched, update: Callable[[nn.Parameter], None]
+) -> None:
+    def by_hand(parameter: nn.Parameter) -> None:
+        update(parameter)
+        parameter.grad = None
+
+    assert seen(run, beside(Net(), by_hand)).unused_parameters is None
 
 
 @pytest.mark.parametrize("clears", [False, True])
@@ -113,17 +120,13 @@ def test_a_target_net_that_follows_by_its_numbers_uses_no_gradient(
     run: Watched, clears: bool
 ) -> None:
     """ERL (ShawK91) makes its targets with a graph: 1.5x without. Nobody clears their gradients."""
-    net = Net()
-    step = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
 
-    def train() -> None:
-        step()
-        for one in net.backbone.parameters():
-            one.data.copy_(0.99 * one.data + 0.01 * torch.randn_like(one))
-            if clears and one.grad is not None:
-                one.grad.zero_()
+    def follow(parameter: nn.Parameter) -> None:
+        parameter.data.copy_(0.99 * parameter.data + 0.01 * torch.randn_like(parameter))
+        if clears and parameter.grad is not None:
+            parameter.grad.zero_()
 
-    assert seen(run, train).unused_parameters == (None if clears else 4)
+    assert seen(run, beside(Net(), follow)).unused_parameters == (None if clears else 4)
 
 
 def test_a_graph_is_walked_through_a_few_times_at_the_most(
