@@ -187,7 +187,10 @@ def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
     largest = [one for one in texts if one.numel() == numel]
     if not largest or _elements(items, torch, largest[0].size(0), 1) > numel:
         return None
-    seen = [found for one in largest if (found := _count_ids(_part_of(one))) is not None]
+    parts = list(map(_part_of, largest))
+    seen = [found for one in parts if (found := _count_ids(one)) is not None]
+    if len(seen) + sum(map(_is_no_text, parts)) < len(parts):
+        return None  # a text that fills its rows, beside a prompt that does not
     return max(seen, key=lambda one: one[2], default=None)  # a prompt beside the whole text
 
 
@@ -214,6 +217,12 @@ def _elements(one: Any, torch: Any, rows: int, depth: int) -> float:
     if kind is list and len(one) == rows and depth < 1:
         return sum(sizes) * rows / max(1, len(sizes))
     return max(sizes, default=0) if len(parts) == len(one) or not any(sizes) else math.inf
+
+
+def _is_no_text(ids: Any) -> bool:
+    """Bits, as a mask and types of tokens are; or targets, of which -100 is not learnt."""
+    low, high = ids.aminmax()
+    return bool(high.tolist() <= 1 or low.tolist() < 0)
 
 
 def _count_ids(ids: Any) -> PaddingSeen | None:

@@ -23,10 +23,13 @@ MOST_WALKS: Final = 3
 """Then nothing is said either: parameters that something else updates are found anew for ever."""
 MOST_READ: Final = 16
 NUMBERS: Final = 8
-"""Of so many parameters so many numbers, spread over them: 0.1 ms, twice."""
+"""Of so many parameters so many numbers, spread over them: 0.1 ms, and of their gradients at each
+look."""
 LOOKS: Final = 3
-"""At so many backwards, half a second and more apart, gradients of before are still there. Micro-
-batches of an update by hand through `.data` would look so by chance."""
+ADDED: Final = 64
+"""At so many backwards, half a second and more apart, gradients of before are still there, and each
+was added to so often since it was made: more than anybody's micro-batches before an update by hand
+that makes them anew. Micro-batches of one that sets them to zero would look so by chance."""
 SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
 Numbers = tuple[float, ...] | None
@@ -146,9 +149,11 @@ def _has_moved(parameter: Any, numbers: Numbers) -> bool:
 
 
 def _keeps_gradient(parameter: Any) -> bool:
-    """As a backward begins there is one of an earlier step, and it was not set to zero."""
-    now = None if parameter is None or parameter.grad is None else numbers_of(parameter.grad)
-    return now is not None and any(now)
+    """As a backward begins there is one of many earlier ones, and it was not set to zero."""
+    gradient = None if parameter is None else parameter.grad
+    if gradient is None or gradient._version < ADDED:
+        return False
+    return any(numbers_of(gradient) or ())
 
 
 def _is_updated(parameter: Any, version: int, updated: Collection[int]) -> bool:

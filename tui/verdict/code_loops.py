@@ -13,7 +13,7 @@ from .thresholds.gpu import LOOP_SHARE
 from .window import StepWindow
 
 INSTEAD: Final = "for the whole batch, instead of one for each part of it in a loop"
-MADE: Final = re.compile(r"= *torch\.(\w*Tensor|tensor|as_tensor|from_numpy)\(")
+MADE: Final = re.compile(r"^[^=(]*[^=!<>(]= *torch\.(\w*Tensor|tensor|as_tensor|from_numpy)\(")
 """A line that fills a batch with Python's numbers, which no gradient goes through."""
 CELL: Final = re.compile(r"(LSTM|GRU|RNN)Cell\.")
 

@@ -240,6 +240,8 @@ def test_of_tables_of_one_size_the_one_that_holds_most_is_the_text() -> None:
     prompt = ids_of(mask_of([2, 1, 5, 1, 3], 20))
     for batch in ({"query": prompt, "input": ids_of(LONG)}, [ids_of(LONG), prompt]):
         assert padding_of(batch, torch) == (5, 20, 39, 18, True)
+    full = torch.arange(100).view(5, 20) + 2
+    assert padding_of({"prompt": prompt, "input": full}, torch) is None
 
 
 def test_of_more_parts_than_are_looked_at_nothing_is_claimed() -> None:

@@ -1,6 +1,7 @@
 """Parameters whose gradients nothing uses, as real loops show them through the real hooks."""
 
 from collections.abc import Callable, Collection, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpuwatch.probe.settings import unused
 from gpuwatch.probe.settings.sampler import SettingsSampler
-from gpuwatch.probe.settings.unused import MOST_WALKS, NUMBERS, found_below, numbers_of
+from gpuwatch.probe.settings.unused import ADDED, MOST_WALKS, NUMBERS, found_below, numbers_of
 from gpuwatch.tui.messages import Settings
 from tests.unit.probe.held_clock import Watched, watched
 
@@ -126,7 +127,22 @@ def test_a_target_net_that_follows_by_its_numbers_uses_no_gradient(
         if clears and parameter.grad is not None:
             parameter.grad.zero_()
 
-    assert seen(run, beside(Net(), follow)).unused_parameters == (None if clears else 4)
+    step = beside(Net(), follow)
+    found = seen(run, lambda: [step() for _ in range(ADDED)].clear())
+    assert found.unused_parameters == (None if clears else 4)
+
+
+@pytest.mark.parametrize("parts", [2, 16])
+def test_micro_batches_before_an_update_by_hand_keep_no_gradient(run: Watched, parts: int) -> None:
+    turns = count(1)
+
+    def by_hand(parameter: nn.Parameter) -> None:
+        if parameter.grad is not None and next(turns) % (4 * parts) < 4:
+            parameter.data.add_(parameter.grad, alpha=-0.01)
+            parameter.grad = None
+
+    step = beside(Net(), by_hand)
+    assert seen(run, lambda: [step() for _ in range(37)].clear()).unused_parameters is None
 
 
 def test_a_graph_is_walked_through_a_few_times_at_the_most(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Final
+from typing import Final, Literal
 
 from ..code_places import main_places, share_where
 from ..cycles import Cycles, cycles
@@ -12,6 +12,7 @@ from ..forecast.gain import Gain, gain_of_pauses, gain_without
 from ..forecast.interval import interval_of, seldom, with_interval
 from ..format import ms, percent
 from ..idle_ledger import idle_ledger
+from ..loader import loader_floor, often_late
 from ..on_device import idle_of, on_device
 from ..pauses import Pauses, evaluation_start_ns, evaluations, pause_evidence
 from ..place_names import by_user_function, own_frame, place_evidence
@@ -199,7 +200,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
         found = replace(found, speedup_is="bound")  # what is trained on cannot go
         return replace(found, forecast=_without_launching(window)) if launches else found
     # Of evaluations nearly all can go; a GPU that is behind hides how much goes with them.
-    return found if found.speedup_is == "bound" else with_interval(found)
+    hidden = window.gpu_present and found.speedup_is == "bound"
+    return found if hidden else with_interval(found)
 
 
 def _waits_for_launches(window: StepWindow) -> bool:
@@ -230,4 +232,5 @@ def _gain(window: StepWindow, share: Share) -> Gain | None:
     device, behind = on_device(window), behind_ns(window)
     if device is None or behind is None or behind >= LITTLE_BEHIND * device.step_ns:
         return gain_without("evaluation", window, at_most=True)
-    return Gain(speedup_of(share.mean), "estimate")
+    kind: Literal["bound", "estimate"] = "bound" if often_late(window) else "estimate"
+    return Gain(speedup_of(share.mean, loader_floor(window)), kind)

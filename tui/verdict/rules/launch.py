@@ -185,7 +185,8 @@ def launch(window: StepWindow) -> Finding | None:
 def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
     """A net that compiles anew is captured anew with each compilation: no graph gives anything
     before that ends, and then the compilations are spared as well."""
-    anew = recompile(window) if found.advice[0].startswith(GRAPH) else None
+    graphed = found.advice[0].startswith(GRAPH) and found.speedup_is == "estimate"
+    anew = recompile(window) if graphed else None
     both = None if anew is None else gain_without_both("launch", "recompile", window)
     if anew is None or both is None or (anew.share or 0.0) < CONTRIBUTOR:
         return None

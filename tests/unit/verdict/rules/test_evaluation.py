@@ -64,6 +64,9 @@ def test_evaluation_that_no_mark_shows_is_seen_by_samples() -> None:
     found = evaluation(unmarked(0.46, "estimate_loss (train.py:80)"))
     assert found is not None
     assert (found.kind, found.sub, found.share) == ("evaluation", None, 0.46)
+    likely = forecast_of(found)
+    assert likely is not None
+    assert 1.0 < likely.low < 1 / 0.54 < (likely.high or 0), "no upper end without a GPU"
     assert "estimate_loss (train.py:80)" in found.evidence[0].text
 
 

@@ -130,6 +130,8 @@ def test_a_loop_that_fills_the_batch_has_no_operation_in_the_graph() -> None:
     line = "words[at, :length] = torch.LongTensor(sentence)"
     assert found(turn()) is not None
     assert found(replace(turn(), line=line)) is None
+    weighted = "loss = loss + F.cross_entropy(out[at], y[at], weight=torch.tensor([1.0, 4.0]))"
+    assert found(replace(turn(), line=weighted)) is not None
 
 
 def test_four_heads_of_other_shapes_are_no_loop() -> None:
