@@ -187,10 +187,12 @@ def _by_ids(batch: Any, torch: Any) -> PaddingSeen | None:
     largest = [one for one in texts if one.numel() == numel]
     if not largest or _elements(items, torch, largest[0].size(0), 1) > numel:
         return None
-    parts = list(map(_part_of, largest))
-    seen = [found for one in parts if (found := _count_ids(one)) is not None]
-    if len(seen) + sum(map(_is_no_text, parts)) < len(parts):
-        return None  # a text that fills its rows, beside a prompt that does not
+    seen = []
+    for part in map(_part_of, largest):
+        if (found := _count_ids(part)) is not None:
+            seen.append(found)
+        elif not _is_no_text(part):
+            return None  # a text that fills its rows, beside a prompt that does not
     return max(seen, key=lambda one: one[2], default=None)  # a prompt beside the whole text
 
 

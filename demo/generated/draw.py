@@ -142,16 +142,15 @@ def _minded(spec: Spec) -> Spec:
     """The same run with little to gain: a GPU that its kernels fill, one fused update, batches that
     are cheap or made ahead, and nothing read, evaluated or saved more often than its rhythm asks.
     """
-    gpu, seldom = (
-        spec.device == "cuda",
-        RHYTHMS["large" if spec.device == "cuda" else spec.size][-1],
-    )
+    gpu = spec.device == "cuda"
+    size: Size = "large" if gpu else spec.size
+    seldom = RHYTHMS[size][-1]
     optimizer: Optimizer = "sgd" if spec.optimizer in ("sgd", "hand") else "adamw-fused"
     return replace(
         spec,
         # The table of a recommender is updated whole, which its sparse gradients would spare.
         family="encoder" if spec.family == "recommender" else spec.family,
-        size="large" if gpu else spec.size,
+        size=size,
         precision="bf16" if gpu else spec.precision,
         compiled=spec.family in ("mlp", "pointwise") if gpu else spec.compiled,
         workers=max(4, spec.workers) if gpu else 0,

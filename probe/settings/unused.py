@@ -26,10 +26,10 @@ NUMBERS: Final = 8
 """Of so many parameters so many numbers, spread over them: 0.1 ms, and of their gradients at each
 look."""
 LOOKS: Final = 3
+"""At so many backwards, half a second and more apart, gradients of before are still there…"""
 ADDED: Final = 64
-"""At so many backwards, half a second and more apart, gradients of before are still there, and each
-was added to so often since it was made: more than anybody's micro-batches before an update by hand
-that makes them anew. Micro-batches of one that sets them to zero would look so by chance."""
+"""…and each was added to so often since it was made: more than anybody's micro-batches before an
+update by hand that makes them anew. Of one that sets them to zero they would look so by chance."""
 SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
 Numbers = tuple[float, ...] | None
@@ -46,7 +46,7 @@ class Unused:
         self._numbers: list[tuple[Any, Numbers]] = []
         """Of some of them; empty once they were compared."""
         self._kept = 0
-        """Looks in a row at which all of these have a gradient as a backward begins."""
+        """Looks in a row at which all of these keep their gradients."""
         self._walks = 0
         self._found: dict[str, Any] = {}
         self._since_ns = 0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Final, Literal
+from typing import Final
 
 from ..code_places import main_places, share_where
 from ..cycles import Cycles, cycles
@@ -232,5 +232,5 @@ def _gain(window: StepWindow, share: Share) -> Gain | None:
     device, behind = on_device(window), behind_ns(window)
     if device is None or behind is None or behind >= LITTLE_BEHIND * device.step_ns:
         return gain_without("evaluation", window, at_most=True)
-    kind: Literal["bound", "estimate"] = "bound" if often_late(window) else "estimate"
-    return Gain(speedup_of(share.mean, loader_floor(window)), kind)
+    speedup = speedup_of(share.mean, loader_floor(window))
+    return Gain(speedup, "bound" if often_late(window) else "estimate")

@@ -185,10 +185,13 @@ def launch(window: StepWindow) -> Finding | None:
 def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
     """A net that compiles anew is captured anew with each compilation: no graph gives anything
     before that ends, and then the compilations are spared as well."""
-    graphed = found.advice[0].startswith(GRAPH) and found.speedup_is == "estimate"
-    anew = recompile(window) if graphed else None
-    both = None if anew is None else gain_without_both("launch", "recompile", window)
-    if anew is None or both is None or (anew.share or 0.0) < CONTRIBUTOR:
+    if not found.advice[0].startswith(GRAPH) or found.speedup_is != "estimate":
+        return None
+    anew = recompile(window)
+    if anew is None or (anew.share or 0.0) < CONTRIBUTOR:
+        return None
+    both = gain_without_both("launch", "recompile", window)
+    if both is None:
         return None
     first = f"{found.advice[0]}; first end what compiles anew ({anew.advice[0]})"
     advice = (f"{first}, about {times(both)}", *found.advice[1:])

@@ -102,7 +102,7 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
     held = product(seen.share, loop.part)
     seen_held = times(loop.in_net, OF_FORWARD)
     if held.mean < (within := min(seen.share.mean, seen_held.mean)):
-        held = Share(within, min(seen.share.low, seen_held.low), min(seen.share.high, 1.0))
+        held = Share(within, min(seen.share.low, seen_held.low), seen.share.high)
     share = times(held, 1.0 - 1.0 / seen.turns)
     if share.mean < CONTRIBUTOR:
         return None
