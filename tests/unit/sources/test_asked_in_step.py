@@ -41,6 +41,20 @@ for batch, wanted in zip(everything, known):
     loss.backward()
     optimizer.step()
 """
+ONCE_AN_EPOCH = """
+@torch.no_grad()
+def features(net, batch):
+    return net(batch)  # 2
+
+for epoch in range(90):
+    known = features(teacher, everything)  # 1
+    for at in range(0, 9999, 32):
+        loss = mse(net(everything[at:at + 32]), known[at:at + 32])
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+"""
+MICRO_BATCHES = ONCE_AN_EPOCH.replace("scheduler", "optimizer")
 PLANS = """
 class Agent:
     @torch.no_grad()
@@ -75,10 +89,12 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         (TARGET, UPDATES, True),
         (TARGET.replace("range(5)", "batches"), UPDATES, False),
         (OF_A_SET, ("<module>", "features"), False),
+        (ONCE_AN_EPOCH, ("<module>", "features"), False),
+        (MICRO_BATCHES, ("<module>", "features"), True),
         (GRPO, ("<module>", "generate"), False),
         (PLANS, ("<module>", "Agent.plan", "Agent.value"), False),
     ],
-    ids=["time steps", "a set's batches", "before the training", "texts", "actions"],
+    ids=["time steps", "a set's batches", "before the training", "once an epoch", "micro-batches", "texts", "actions"],
 )
 def test_a_target_is_asked_for_in_each_step(
     tmp_path: Path, text: str, functions: tuple[str, ...], in_step: bool
@@ -122,3 +138,15 @@ def test_lines_of_what_plans_act_once_its_net_was_seen(tmp_path: Path) -> None:
     assert source.of((plans, own)).acts is False
     assert source.of((plans, "Agent.plan (train.py:16)", "Agent.value (train.py:7)", NET)).acts
     assert source.of((plans, own)).acts is True
+
+
+def test_who_else_asks_what_plans_does_not_act(tmp_path: Path) -> None:
+    """A validation that asks the policy for actions was a rollout, once one had been seen."""
+    checks = "def check(states, wanted):\n    return [agent.plan(seen) for seen in states]\n"
+    (tmp_path / "train.py").write_text(PLANS + checks)
+    source = SourceStructure(SourceLines([tmp_path]))
+    plans, own = "<module> (train.py:22)", "Agent.plan (train.py:17)"
+    source.of((plans, "Agent.plan (train.py:16)", "Agent.value (train.py:7)", NET))
+    check = f"check (train.py:{len(PLANS.splitlines()) + 2})"
+    assert source.of((plans, own)).acts is True
+    assert source.of(("<module> (train.py:24)", check, own)).acts is False

@@ -79,8 +79,9 @@ class Acting(NamedTuple):
     turn: ast.AST
     """The loop, or else the function, in which an environment answers what the net makes of its
     last answer."""
-    chooses: ast.AST | None
-    """The function that is asked for an action there, which may plan in loops of its own."""
+    asks: tuple[ast.AST, ast.AST] | None
+    """The function that is asked for an action there, which may plan in loops of its own, and the
+    one that asks: a validation may ask the same one."""
 
 
 def acting(way: Sequence[Place]) -> Acting | None:
@@ -99,7 +100,7 @@ def acting(way: Sequence[Place]) -> Acting | None:
     loops = (one for one in place.around() if isinstance(one, LOOP_STATEMENTS))
     turn = next((one for one in loops if holds(one, statement.lineno)), place.scope)
     inner = next((one.scope for one, outer in pairwise(way) if outer is place), None)
-    return Acting(turn, None if inner is place.scope else inner)
+    return Acting(turn, None if inner in (None, place.scope) else (inner, place.scope))
 
 
 def _goes_on(place: Place, asks: ast.stmt) -> bool:

@@ -77,12 +77,21 @@ def holds(node: ast.AST, line: int) -> bool:
     return int(first) <= line <= int(last)
 
 
-def learns(node: ast.AST) -> bool:
-    """It holds a call that trains; what functions within it do is their own."""
-    for one in ast.walk(node):
+def learns(node: ast.AST, nested: bool = True) -> bool:
+    """It holds a call that trains; what functions within it do is their own. Without `nested` one
+    that lies in no further loop."""
+    nodes = ast.walk(node) if nested else _outside_loops(node)
+    for one in nodes:
         if isinstance(one, ast.Call) and (name_of(one.func) in LEARNS or updates(one)):
             return True
     return False
+
+
+def _outside_loops(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, LOOPS):
+            yield child
+            yield from _outside_loops(child)
 
 
 def updates(call: ast.Call) -> bool:

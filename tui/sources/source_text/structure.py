@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby, takewhile
+from itertools import groupby, pairwise, takewhile
 from typing import Final
 
 from ...model.code_lines import computes, imports_torch
@@ -95,8 +95,8 @@ class SourceStructure:
         """Statements of a training's own loop that only look at its net."""
         self._acting: set[ast.AST] = set()
         """Loops in which a net was seen to act in an environment…"""
-        self._choosing: set[ast.AST] = set()
-        """…and functions that are asked for an action there."""
+        self._choosing: set[tuple[ast.AST, ast.AST]] = set()
+        """…and functions that are asked for an action there, each with the one that asks."""
         self._asking: set[ast.AST] = set()
         """Classes that step and can be reset, below which a net was seen: no environments."""
         self._learned: set[ast.AST] = set()
@@ -140,7 +140,7 @@ class SourceStructure:
         if not way:
             return None
         worlds = {one for place in way if (one := class_of_environment(place))} - self._asking
-        chooses = any(place.scope in self._choosing for place in way)
+        chooses = any((one.scope, outer.scope) in self._choosing for one, outer in pairwise(way))
         return chooses or bool(worlds) or not self._acting.isdisjoint(turns_around(way))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
@@ -169,7 +169,7 @@ class SourceStructure:
         acts = acting(way)
         if acts is not None:
             self._acting.add(acts.turn)
-            self._choosing |= set() if acts.chooses is None else {acts.chooses}
+            self._choosing |= set() if acts.asks is None else {acts.asks}
         helpers = _asked_without_gradients(way)
         self._learned |= {place.scope for place in helpers or ()}
         self._learn_order(frames, net)

@@ -49,10 +49,13 @@ def feeds_training(way: Sequence[Place], loop: ast.AST, inner: Place | None) -> 
 def asked_in_step(way: Sequence[Place], helpers: int) -> bool:
     """What so many of the innermost frames answer, and the next one learns from, is asked for in
     each step: in no loop, as texts are made in, or the answers to a whole set, but one that trains
-    or counts time steps."""
+    or counts time steps. A loop whose inner loop alone trains asks once an epoch."""
     if any(isinstance(one, LOOPS) for place in way[:helpers] for one in place.around()):
         return False
     loops = [one for one in way[helpers].around() if isinstance(one, LOOPS)]
+    training = next((one for one in loops if learns(one)), None)
+    if training is not None and not learns(training, nested=False):
+        return False
     return all(learns(one) or _counts(one) for one in loops)
 
 
