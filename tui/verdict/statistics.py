@@ -83,6 +83,11 @@ def at_most(share: Share, most: float) -> Share:
     return Share(*(min(most, part) for part in (share.mean, share.low, share.high)))
 
 
+def lesser(one: Share, other: Share) -> Share:
+    """Where both bound the same part."""
+    return Share(min(one.mean, other.mean), min(one.low, other.low), min(one.high, other.high))
+
+
 def beyond(share: Share, part: float) -> Share:
     """What of it is more than `part`, which something else explains."""
     return Share(*(max(0.0, one - part) for one in (share.mean, share.low, share.high)))

@@ -94,7 +94,15 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         (GRPO, ("<module>", "generate"), False),
         (PLANS, ("<module>", "Agent.plan", "Agent.value"), False),
     ],
-    ids=["time steps", "a set's batches", "before the training", "once an epoch", "micro-batches", "texts", "actions"],
+    ids=[
+        "time steps",
+        "a set's batches",
+        "before the training",
+        "once an epoch",
+        "micro-batches",
+        "texts",
+        "actions",
+    ],
 )
 def test_a_target_is_asked_for_in_each_step(
     tmp_path: Path, text: str, functions: tuple[str, ...], in_step: bool

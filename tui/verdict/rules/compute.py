@@ -45,6 +45,7 @@ from .gpu_work import (
     half_type_gives,
     halved,
     precision,
+    products_beside_update,
     products_seen,
     saturated,
     work_of,
@@ -223,8 +224,10 @@ def single_precision(window: StepWindow) -> Finding | None:
     sm, tensor, fp32, dram = (min(1.0, each / seen.busy) for each in counters)
     if tensor >= limits.TENSOR_ABSENT or fp32 < limits.FP32_HEAVY:
         return None
+    updates = _updates(replayed(window))
+    of_net = products_beside_update(fp32, dram, sm, updates)
     gain, bf16 = (
-        _gain_beside_waits(window, on_tensor_cores(fp32, dram, sm, ratio, bytes_left))
+        _gain_beside_waits(window, on_tensor_cores(*of_net, ratio, bytes_left))
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
     if gain is None:

@@ -13,9 +13,10 @@ from ..job.crowding import lost_to_others, taken
 from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
 from ..on_device import on_device
-from ..place_names import by_user_function, place_name
+from ..place_names import by_user_function, path_of, place_name
 from ..scoring import cause, speedup_of
-from ..statistics import at_most, of_samples, without_rows
+from ..stack_samples import FrameShare
+from ..statistics import Share, at_most, of_samples, without_rows
 from ..thresholds.gpu import CAUGHT_UP_STEPS
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
@@ -43,7 +44,7 @@ def threads_of_its_own(window: StepWindow) -> Finding | None:
     """PyTorch has more threads than there are cores. An operation is done with the last of its
     threads, of which some always wait for a core: the training thread waits for a core that its own
     threads have, or sleeps until they are done. Both are measured, and the time that it runs is
-    not."""
+    not. What it sleeps for, samples tell."""
     settings, have, lack, slept = window.settings, window.cores, starved(window), asleep(window)
     if settings is None or settings.threads is None or settings.parameter_device != "cpu":
         return None
@@ -52,14 +53,15 @@ def threads_of_its_own(window: StepWindow) -> Finding | None:
     if slept is None or _waits(window) >= CONTRIBUTOR:
         return None  # a sleep that the run's own lines explain
     own = max(0.0, lack.share - lack.by_quota - lack.by_others)
-    if own < CONTRIBUTOR:
-        slept = min(slept, _run_meanwhile(window))
-    share = without_rows(min(1.0, own + slept))
+    for_threads = _for_threads(window, slept if own >= CONTRIBUTOR else _run_meanwhile(window))
+    share = without_rows(min(1.0, own + for_threads.mean))
+    low, high = max(0.0, own + for_threads.low), min(1.0, own + for_threads.high)
+    share = Share(share.mean, min(share.low, low), max(share.high, high))
     if share.mean < CONTRIBUTOR:
         return None
     text = f"{settings.threads} threads of PyTorch's on {cores(have)}"
     waits = f"the training thread waits for a core that they have {percent(own)} of the time, and "
-    waits += f"sleeps {percent(slept)} of it"
+    waits += f"sleeps {percent(slept)} of it, {percent(for_threads.mean)} for them"
     found = cause(
         "contention",
         "threads",
@@ -81,6 +83,21 @@ def _run_meanwhile(window: StepWindow) -> float:
     if stacks is None or share_held(stacks.threads) >= CONTRIBUTOR:
         return 0.0
     return other_threads(window) or 0.0
+
+
+def _for_threads(window: StepWindow, run: float) -> Share:
+    """Part of the time in which the training thread sleeps for them, who run so much meanwhile:
+    what it sleeps in other lines than PyTorch's, a reader's or a tokenizer's, is for those, which
+    may be all of it or nothing. None beside other ranks, for which it sleeps too."""
+    slept = 0.0 if window.world_size > 1 else min(asleep(window) or 0.0, run)
+    elsewhere = share_where(main_places(window), lambda one: _runs_no_pytorch(one, window))
+    return Share(slept * (1.0 - elsewhere), max(0.0, slept - elsewhere), slept)
+
+
+def _runs_no_pytorch(place: FrameShare, window: StepWindow) -> bool:
+    """In a phase whose sleep no mark explains."""
+    unmarked = ("other", "checkpoint") if window.sees_loading else ("other", "checkpoint", "data")
+    return place.phase in unmarked and not path_of(place.frame).startswith("torch/")
 
 
 def _waits(window: StepWindow) -> float:

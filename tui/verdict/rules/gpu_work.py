@@ -278,6 +278,15 @@ def beside_update(tensor: float, dram: float, updates: float) -> tuple[float, fl
     return min(1.0, tensor / held), max(0.0, dram - limits.DRAM_FULL * updates) / held
 
 
+def products_beside_update(
+    fp32: float, dram: float, sm: float, updates: float
+) -> tuple[float, float, float]:
+    """The same of fp32 units, memory and multiprocessors, which an update keeps busy as well."""
+    held = max(1e-9, 1.0 - updates)
+    products, traffic = beside_update(fp32, dram, updates)
+    return products, traffic, max(0.0, sm - limits.SM_FULL * updates) / held
+
+
 def _beside_updates(work: Work, nets: float) -> float:
     """Of a step whose net becomes so many times as fast, and whose update, in fp32, stays."""
     return 1.0 / (work.updates + (1.0 - work.updates) / nets)

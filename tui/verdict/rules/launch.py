@@ -39,7 +39,7 @@ from ..loader import loader_floor, training_loader
 from ..memory.trends import larger_batch
 from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import by_user_function, call_at, function_of, own_frame
-from ..scoring import cause
+from ..scoring import cause, speedup_of
 from ..statistics import Share, without_rows
 from ..step_time import issued_of
 from ..thresholds import causes as limits
@@ -49,7 +49,7 @@ from ..window import StepWindow
 from .attention import planned_anew
 from .debugging import ANOMALY_OFF
 from .optimizer import updated_together
-from .recompile import recompile
+from .recompile import of_sizes, recompile
 
 GRAPH: Final = (
     'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the '
@@ -184,19 +184,28 @@ def launch(window: StepWindow) -> Finding | None:
 
 def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
     """A net that compiles anew is captured anew with each compilation: no graph gives anything
-    before that ends, and then the compilations are spared as well."""
-    if not found.advice[0].startswith(GRAPH) or found.speedup_is != "estimate":
+    before that ends, and then the compilations are spared as well. Sizes that vary end it by being
+    few, for each of which there is a graph. Not where the end of them gives all that."""
+    waits = found.advice[0].removeprefix(GRAPHS_OF_SIZES).removeprefix(GRAPH)
+    if waits == found.advice[0] or found.speedup_is != "estimate":
         return None
     anew = recompile(window)
     if anew is None or (anew.share or 0.0) < CONTRIBUTOR:
         return None
     both = gain_without_both("launch", "recompile", window)
-    if both is None:
+    alone = gain_without("recompile", window)
+    if both is None or alone is None or both < speedup_of(ENTER_SHARE) * alone.speedup:
         return None
-    first = f"{found.advice[0]}; first end what compiles anew ({anew.advice[0]})"
-    advice = (f"{first}, about {times(both)}", *found.advice[1:])
+    first = f"{GRAPH}{waits}; first end what compiles anew ({anew.advice[0]})"
+    if of_sizes(window) or _sizes_vary(window):
+        first = GRAPHS_OF_SIZES + waits
     shares = found.share, found.share_low, found.share_high
-    return replace(found, advice=advice, forecast=interval_of("launch", both, *shares))
+    return replace(
+        found,
+        advice=(f"{first}, about {times(both)}", *found.advice[1:]),
+        speedup=both,
+        forecast=interval_of("launch", both, *shares),
+    )
 
 
 def _or_step_graph(found: Finding, window: StepWindow) -> Finding:

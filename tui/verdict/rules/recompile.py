@@ -87,6 +87,12 @@ def remedy_of(guard: FailedGuard) -> str:
     return next(matching, "keep what the guard names the same from call to call")
 
 
+def of_sizes(window: StepWindow) -> bool:
+    """What compiles anew does so for sizes that vary, as far as is known."""
+    guard = guard_of(window.settings.failed_guard) if window.settings is not None else None
+    return guard is None or remedy_of(guard) == REMEDIES[0][1]
+
+
 def recompile(window: StepWindow) -> Finding | None:
     """At least 3 steps with a compilation lately, the first of the run apart, one of them after the
     warm-up (shapes that change from the start on keep that long), and no end to them."""

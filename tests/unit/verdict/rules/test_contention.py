@@ -88,9 +88,9 @@ def test_threads_that_hardly_wait_for_a_core_are_no_cause() -> None:
     assert oversubscribed(4, thread_cpu=0.97, run_delay=0.02) is None
 
 
-def asleep(*others: FrameShare, **fields: Any) -> Finding | None:
+def asleep(*others: FrameShare, main: tuple[FrameShare, ...] = (), **fields: Any) -> Finding | None:
     """MADDPG with six threads on two cores (measured): its training thread finds a core."""
-    seen = Stacks(100, (), 0, (), None, threads=others)
+    seen = Stacks(100, main, 0, (), None, threads=others)
     given = {"thread_cpu": 0.76, "run_delay": 0.026, "main_cpu_percent": 105.0, **fields}
     return oversubscribed(6, others_cores=0.08, beside_cores=0.29, stacks=seen, **given)
 
@@ -107,6 +107,29 @@ def test_a_sleep_in_which_no_thread_runs_is_for_something_else() -> None:
     assert asleep(main_cpu_percent=78.0) is None
     found = asleep(AUGMENTS)
     assert found is None or found.sub == "lock"
+
+
+READS = FrameShare(
+    *(0.4, "Dataset.__getitem__ (h5py/_hl/dataset.py:758)", "train (t.py:9)"),
+    phase="other",
+    samples=100,
+)
+
+
+def test_a_sleep_in_lines_of_another_library_may_not_be_for_threads() -> None:
+    """A reader of HDF5 in the loop, while threads of PyTorch's had run before."""
+    apart = asleep()
+    reading = asleep(main=(READS,))
+    assert apart is not None
+    assert reading is not None
+    assert (reading.share_low or 0.0) < 0.05
+    assert (reading.share or 0.0) < 0.7 * (apart.share or 0.0)
+    assert "of it, 12% for them" in reading.evidence[0].text
+
+
+def test_a_sleep_beside_other_ranks_is_not_for_threads() -> None:
+    """A late rank of gloo."""
+    assert asleep(world_size=2) is None
 
 
 STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other_ms=60)

@@ -8,14 +8,16 @@ import pytest
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.forecast import gain
 from gpuwatch.tui.verdict.forecast.gain import gain_without, gain_without_both
-from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.rules.launch import GRAPHS_OF_SIZES, launch
 from gpuwatch.tui.verdict.rules.recompile import guard_of, recompile
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
+NUMBER = "L['self'].alpha == 0.5"
 SHORT: dict[str, Any] = {"data_ms": 0.5, "forward_ms": 2, "backward_ms": 2, "optimizer_ms": 0.5}
 
 
@@ -130,10 +132,7 @@ def test_what_compiling_takes_is_known_by_all_that_came_lately() -> None:
 def test_no_graph_holds_what_compiles_anew(compiling: bool) -> None:
     """Generated runs 2149 and 2159 launch small kernels and compile their net anew: 1.5x and 1.4x
     was said of a graph, and 3.4x and 2.4x measured of one of a net that does not."""
-    rows = run(120, lambda n: {**WORK, "compile_ms": 60 if compiling and n % 12 == 0 else 0})
-    seen = gpu_window(rows, {**WORK, "lag_ms": 0.1}, activity=activity(10.0, sm=2.0))
-    measured = [row for row in seen.gpu_steps if row.number % 12]
-    seen = replace(seen, gpu_steps=tuple(measured))
+    seen = compiling_anew(60 if compiling else 0, NUMBER)
     found, alone = launch(seen), gain_without("launch", seen)
     assert found is not None
     assert alone is not None
@@ -142,4 +141,42 @@ def test_no_graph_holds_what_compiles_anew(compiling: bool) -> None:
     if compiling:
         assert both is not None
         assert likely is not None
-        assert likely.speedup == both > 1.3 * alone.speedup
+        assert found.speedup == likely.speedup == both > 1.3 * alone.speedup
+
+
+@pytest.mark.parametrize("guard", [None, "tensor 'x' size mismatch at index 0. expected 3"])
+def test_sizes_that_compile_anew_want_a_graph_each(guard: str | None) -> None:
+    """`dynamic=True`, which ends the compilations, makes no graphs of sizes."""
+    found = launch(compiling_anew(60, guard))
+    assert found is not None
+    assert found.advice[0].startswith(f"{GRAPHS_OF_SIZES}, about ")
+    assert "dynamic" not in found.advice[0]
+
+
+def test_a_graph_that_gives_little_beyond_the_end_of_compilations() -> None:
+    found = launch(compiling_anew(60, NUMBER, busy=55.0))
+    assert found is not None
+    assert "compiles anew" not in found.advice[0]
+
+
+def test_batches_that_are_often_late_leave_a_bound_beside_compilations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An estimate was made of it, by what a replay without late batches gives."""
+    monkeypatch.setattr(gain, "often_late", lambda _: True)
+    found = launch(compiling_anew(60, NUMBER))
+    assert found is not None
+    assert found.speedup_is == "bound"
+    assert "compiles anew" not in found.advice[0]
+
+
+def compiling_anew(each_ms: float, guard: str | None, busy: float = 10.0) -> StepWindow:
+    """Small kernels, and one step in twelve that compiles."""
+    rows = run(120, lambda n: {**WORK, "compile_ms": each_ms if n % 12 == 0 else 0})
+    seen = gpu_window(
+        rows,
+        {**WORK, "lag_ms": 0.1},
+        activity=activity(busy, sm=2.0),
+        settings=Settings(failed_guard=guard),
+    )
+    return replace(seen, gpu_steps=tuple(row for row in seen.gpu_steps if row.number % 12))

@@ -10,8 +10,13 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.healthy import healthy
-from gpuwatch.tui.verdict.rules.small_operations import OF_FORWARD, small_operations_in_a_loop
+from gpuwatch.tui.verdict.rules.small_operations import (
+    MOST_OF_FORWARD,
+    OF_FORWARD,
+    small_operations_in_a_loop,
+)
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.statistics import of_samples
 from tests.unit.verdict.windows import even, window
 
 LOOP = "ranking_loss (rows.py:10)"
@@ -118,11 +123,40 @@ def test_a_loop_beside_larger_operations_takes_what_samples_show_of_it() -> None
     finding = small_operations_in_a_loop(window(even(60, **parts), stacks=few, settings=known))
     assert finding is not None
     assert finding.share == pytest.approx(0.05 * OF_FORWARD * 159 / 160, rel=0.01)
+    # Eight turns in the net are a few operations of 3,300, large or not.
+    eight = Settings(graph_nodes=3_300, graph_uses=8)
+    finding = small_operations_in_a_loop(window(even(60, **parts), stacks=seen, settings=eight))
+    assert finding is not None
+    assert (finding.share or 0) < 0.12
     # NCRF++ fills its batches row by row: no operation of the graph is in that loop.
     outside = Stacks(100, (turn(0.15), rest, BACKWARD), 0, (), None, main_unplaced=0.0)
     finding = small_operations_in_a_loop(window(even(60, **parts), stacks=outside, settings=known))
     assert finding is not None
     assert (finding.share or 0) < 0.12
+
+
+def test_a_loop_within_a_net_takes_no_more_than_its_backward_can() -> None:
+    """One sample of 100 in the loop and one beside it, with a backward of 60."""
+    rest = FrameShare(0.01, "Linear.forward (linear.py:134)", None, "", "forward", samples=100)
+    inside = turn(0.02, in_net=True)
+    seen = Stacks(100, (inside, rest, BACKWARD), 0, (), None, main_unplaced=0.0)
+    known = Settings(graph_nodes=520, graph_uses=64)
+    finding = small_operations_in_a_loop(window(even(60, **PARTS), stacks=seen, settings=known))
+    assert finding is not None
+    assert finding.share == pytest.approx(0.02 * MOST_OF_FORWARD * 63 / 64)
+
+
+def test_at_least_is_what_samples_surely_show_of_a_loop_in_a_net() -> None:
+    rest = FrameShare(0.23, "conv1d (dnn_models.py:73)", None, "", "forward", samples=100)
+    inside = turn(0.08, in_net=True)
+    seen = Stacks(100, (inside, rest, BACKWARD), 0, (), None, main_unplaced=0.0)
+    parts = {"forward_ms": 35.0, "backward_ms": 58.0, "optimizer_ms": 6.0}
+    known = Settings(graph_nodes=3_300, graph_uses=160)
+    finding = small_operations_in_a_loop(window(even(60, **parts), stacks=seen, settings=known))
+    assert finding is not None
+    assert finding.forecast is not None
+    lost = of_samples(0.08, 100).low * OF_FORWARD * 159 / 160
+    assert finding.forecast.speedup == pytest.approx(1 / (1 - lost))
 
 
 def test_a_loop_that_fills_the_batch_has_no_operation_in_the_graph() -> None:
