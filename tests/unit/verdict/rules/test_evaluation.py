@@ -16,7 +16,7 @@ from gpuwatch.tui.verdict.rules.evaluation import evaluation
 from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, loader, run, window
+from tests.unit.verdict.windows import even, loader, run, window, worker_use
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -243,6 +243,34 @@ def test_the_kernels_of_an_evaluation_that_counts_as_forward_are_its_own(
     gain = gain_without("evaluation", gpu_window(rows, parts, activity=busy, stacks=places))
     assert gain is not None
     assert least <= gain.speedup <= most
+
+
+@pytest.mark.parametrize(
+    ("cpu", "ready", "most", "kind"),
+    [(20, 2, 1.8, "estimate"), (85, 2, 1.2, "estimate"), (20, 0, 1.8, "bound")],
+    ids=["a loader with time", "busy workers", "batches that are late"],
+)
+def test_an_evaluation_gives_no_more_than_its_loader_allows(
+    cpu: float, ready: int, most: float, kind: str
+) -> None:
+    """On a GPU that keeps up; workers that make batches 85 % of the time leave 1.18x."""
+    given = {"fetches": 1, "ready": ready}
+    rows = even(60, data_ms=0.1, forward_ms=20, backward_ms=2, optimizer_ms=0.4, **given)
+    parts = {"forward_ms": 2, "backward_ms": 2, "optimizer_ms": 0.1, "lag_ms": 0.1}
+    tests = FrameShare(0.4, "test (gnn.py:92)", None, phase="evaluation")
+    found = evaluation(
+        gpu_window(
+            rows,
+            parts,
+            activity=activity(20, sm=5),
+            stacks=Stacks(200, (tests,), 0, (), None),
+            loaders=(loader(2),),
+            workers=worker_use(2, cpu),
+        )
+    )
+    assert found is not None
+    assert most - 0.2 < (found.speedup or 0.0) <= most
+    assert found.speedup_is == kind
 
 
 def test_an_inference_is_no_evaluation() -> None:
