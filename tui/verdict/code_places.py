@@ -24,6 +24,7 @@ COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
 FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
+ZERO_CALL: Final = re.compile(r"\bzero_grad\(")
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
 PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 CONVOLUTION: Final = re.compile(r"\bconv[123]d\(")
@@ -116,6 +117,13 @@ def recurs(place: FrameShare) -> bool:
 def clips(place: FrameShare) -> bool:
     """Gradients are clipped there, which is part of the update."""
     return file_of(place.frame) == "clip_grad.py" or calls(place, CLIP_CALL)
+
+
+def zeroes(place: FrameShare) -> bool:
+    """Gradients are dropped, or filled with zeros, there: also in what wraps that call."""
+    below = place.phase == "other" and path_of(place.frame).startswith(_PYTORCH)
+    called = below and bool(ZERO_CALL.search(place.line))
+    return called or function_of(place.frame) == "zero_grad" or calls(place, ZERO_CALL)
 
 
 def in_collective(place: FrameShare) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..between_phases import clipped_part, not_the_users
+from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
     BETWEEN,
     clips,
@@ -203,7 +203,7 @@ def _steady(window: StepWindow) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
-    cut = clipped_part(window)  # clipping is the optimizer's
+    cut = part_of_update(window)
     left = Share(
         share.mean * (1.0 - cut.mean), share.low * (1.0 - cut.high), share.high * (1.0 - cut.low)
     )

@@ -200,12 +200,9 @@ def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
     if of_sizes(window) or _sizes_vary(window):
         first = GRAPHS_OF_SIZES + waits
     shares = found.share, found.share_low, found.share_high
-    return replace(
-        found,
-        advice=(f"{first}, about {times(both)}", *found.advice[1:]),
-        speedup=both,
-        forecast=interval_of("launch", both, *shares),
-    )
+    # Its rank is that of the launches alone: what compiles is a cause by itself.
+    advice = (f"{first}, about {times(both)}", *found.advice[1:])
+    return replace(found, advice=advice, forecast=interval_of("launch", both, *shares))
 
 
 def _or_step_graph(found: Finding, window: StepWindow) -> Finding:

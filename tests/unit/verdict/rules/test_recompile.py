@@ -141,7 +141,8 @@ def test_no_graph_holds_what_compiles_anew(compiling: bool) -> None:
     if compiling:
         assert both is not None
         assert likely is not None
-        assert found.speedup == likely.speedup == both > 1.3 * alone.speedup
+        assert likely.speedup == both > 1.3 * alone.speedup
+        assert found.speedup == alone.speedup, "what compiles ranks by itself"
 
 
 @pytest.mark.parametrize("guard", [None, "tensor 'x' size mismatch at index 0. expected 3"])
