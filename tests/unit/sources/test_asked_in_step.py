@@ -55,6 +55,23 @@ for epoch in range(90):
     scheduler.step()
 """
 MICRO_BATCHES = ONCE_AN_EPOCH.replace("scheduler", "optimizer")
+GENERATES = """
+class Net:
+    def generate(self, init, events):
+        outputs = []
+        for step in range(200):
+            output, hidden = self.forward(event, hidden)  # 2
+            outputs.append(output)
+            event = events[step].unsqueeze(0)
+        return torch.cat(outputs, 0)
+
+for events in batches:
+    outputs = model.generate(torch.randn(64, 32), events)  # 1
+    loss = loss_function(outputs.view(-1, 240), events.view(-1))
+    loss.backward()
+    optimizer.step()
+"""
+LOOKS = GENERATES.replace("loss = loss_function(outputs", "show(outputs")
 PLANS = """
 class Agent:
     @torch.no_grad()
@@ -91,6 +108,8 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         (OF_A_SET, ("<module>", "features"), False),
         (ONCE_AN_EPOCH, ("<module>", "features"), False),
         (MICRO_BATCHES, ("<module>", "features"), True),
+        (GENERATES, ("<module>", "Net.generate"), True),
+        (LOOKS, ("<module>", "Net.generate"), False),
         (GRPO, ("<module>", "generate"), False),
         (PLANS, ("<module>", "Agent.plan", "Agent.value"), False),
     ],
@@ -100,6 +119,8 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         "before the training",
         "once an epoch",
         "micro-batches",
+        "outputs",
+        "a look",
         "texts",
         "actions",
     ],

@@ -1,6 +1,7 @@
 """How large a batch the memory has room for, and what is reported where it has none."""
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.verdict.memory.trends import batch_room, larger_batch
 from gpuwatch.tui.verdict.notes.training import memory_full
@@ -18,6 +19,20 @@ def test_it_fits_so_many_times(peak: float, kept: float, times: int) -> None:
     assert room is not None
     assert room.times_larger == times
     assert room.kept + times * room.activations <= 92 * GIB
+
+
+def test_what_cudnn_took_to_choose_its_kernels_is_not_a_steps() -> None:
+    """AutoVC on an H200, `cudnn.benchmark = True`: "the GPU's memory is 93 % full"."""
+    given = device_memory(0.93, kept=0.01)
+    newest = structs.replace(given["gpu_memory"][0], reserved=2 * GIB)
+    room = batch_room(launching(**{**given, "gpu_memory": (newest,)}))
+    assert room is not None
+    assert room.times_larger == 8
+    assert memory_full(launching(**{**given, "gpu_memory": (newest,)})) is None
+    emptied = structs.replace(newest, at_backward=60 * GIB)
+    room = batch_room(launching(**{**given, "gpu_memory": (emptied,)}))
+    assert room is not None
+    assert room.times_larger == 1
 
 
 def test_without_the_allocator_there_is_no_number() -> None:

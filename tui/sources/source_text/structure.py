@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...model.code_lines import computes, imports_torch
 from ...model.frames import place_of
@@ -66,8 +66,8 @@ class Structure:
     """A training learns from what the net, or the function around the line, answers without
     gradients."""
     in_step: bool = False
-    """That is a part of each of its steps, whatever the function is called: a target, or what a
-    teacher answers."""
+    """That is a part of each of its steps, whatever the function is called: a target, what a
+    teacher answers, or outputs from which the training takes its gradients."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
 
@@ -170,7 +170,8 @@ class SourceStructure:
         if acts is not None:
             self._acting.add(acts.turn)
             self._choosing |= set() if acts.asks is None else {acts.asks}
-        helpers = _asked_without_gradients(way)
+        learned = _learned(way)
+        helpers = None if learned is None or learned.with_gradients else learned.helpers
         self._learned |= {place.scope for place in helpers or ()}
         self._learn_order(frames, net)
         parts = ""
@@ -182,6 +183,9 @@ class SourceStructure:
         unpacked = self._is_unpacked(frames)
         feeds = helpers is not None
         in_step = helpers is not None and acts is None and asked_in_step(way, len(helpers))
+        # A net that is trained by a method called `generate`, whose outputs go into the loss.
+        if learned is not None and learned.with_gradients and not evaluates:
+            in_step = acts is None
         return Structure(parts, turns, unpacked, evaluates, feeds=feeds, in_step=in_step)
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
@@ -290,9 +294,15 @@ def _names_in(tree: ast.Module) -> Iterator[str]:
             yield node.name
 
 
-def _asked_without_gradients(way: Sequence[Place]) -> Sequence[Place] | None:
-    """The frames up to the one in which a training learns from what is asked, none where it has
-    no helper; None where it does not, or takes the gradients too."""
+class _Learned(NamedTuple):
+    """A training learns from what the innermost line makes."""
+
+    helpers: Sequence[Place]
+    """The frames up to the one in which it does, none where it has no helper."""
+    with_gradients: bool
+
+
+def _learned(way: Sequence[Place]) -> _Learned | None:
     learned = learned_from(way)
     if learned is None:
         return None
@@ -304,7 +314,7 @@ def _asked_without_gradients(way: Sequence[Place]) -> Sequence[Place] | None:
         for item in one.items
     )
     without = any(map(is_off, helpers)) or any(map(turns_gradients_off, contexts))
-    return helpers if without else None
+    return _Learned(helpers, not without)
 
 
 def _users_own(frames: Sequence[str]) -> list[str]:
