@@ -85,13 +85,13 @@ def _is_of_update(place: FrameShare) -> bool:
 
 def _part_between(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     places = main_places(window)
-    clipped = share_where(places, which)
-    if not clipped and not window.clips:
+    held = share_where(places, which)
+    if not held and not window.clips:
         return Share(0.0, 0.0, 0.0)
     others = share_where(places, lambda one: not which(one) and one.phase in _BETWEEN)
-    if window.stacks is None or not clipped + others:
+    if window.stacks is None or not held + others:
         return Share(0.0, 0.0, 1.0)
-    return of_samples(clipped / (clipped + others), (clipped + others) * window.stacks.main_samples)
+    return of_samples(held / (held + others), (held + others) * window.stacks.main_samples)
 
 
 def of_closures(window: StepWindow) -> float:

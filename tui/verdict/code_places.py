@@ -121,7 +121,7 @@ def clips(place: FrameShare) -> bool:
 
 def zeroes(place: FrameShare) -> bool:
     """Gradients are dropped, or filled with zeros, there: also in what wraps that call."""
-    below = place.phase == "other" and path_of(place.frame).startswith(_PYTORCH)
+    below = place.phase == "other" and in_pytorch(place)
     called = below and bool(ZERO_CALL.search(place.line))
     return called or function_of(place.frame) == "zero_grad" or calls(place, ZERO_CALL)
 
@@ -165,7 +165,12 @@ def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
     if place.phase == "data":
         return False
-    return not path_of(place.frame).startswith(_PYTORCH)
+    return not in_pytorch(place)
+
+
+def in_pytorch(place: FrameShare) -> bool:
+    """The innermost frame worth naming is PyTorch's."""
+    return path_of(place.frame).startswith(_PYTORCH)
 
 
 def works_on_host(place: FrameShare) -> bool:

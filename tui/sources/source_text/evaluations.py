@@ -2,14 +2,16 @@
 gradients, or in `eval()` mode, and in no step of a training."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import frames_of_environment
-from .places import FUNCTIONS, LOOPS, Function, Place, learns
+from .places import FUNCTIONS, LOOPS, Function, Place, learns, nodes_outside
 from .training_values import feeds_training
 
+CALLED_LATER: Final = (*FUNCTIONS, ast.Lambda)
+"""What functions within another do when they are called is not what that one does."""
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
@@ -56,7 +58,7 @@ def is_validation(place: Place) -> bool:
     scope = place.scope
     if isinstance(scope, ast.Module) or not any(map(_without_grad, scope.decorator_list)):
         return False
-    called = (one.func for one in _own_nodes(scope) if isinstance(one, ast.Call))
+    called = (one.func for one in nodes_outside(scope, CALLED_LATER) if isinstance(one, ast.Call))
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
@@ -90,23 +92,13 @@ def is_off(place: Place) -> bool:
                     return _without_grad(called)
     modes = [
         (call.lineno, call.func.attr)
-        for call in _own_nodes(place.scope)
+        for call in nodes_outside(place.scope, CALLED_LATER)
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
         and call.func.attr in ("eval", "train")
         and call.lineno < place.line
     ]
     return bool(modes) and max(modes)[1] == "eval"
-
-
-def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
-    """Without what functions within it do when they are called."""
-    left: list[ast.AST] = list(ast.iter_child_nodes(scope))
-    while left:
-        node = left.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
-            left.extend(ast.iter_child_nodes(node))
 
 
 def _without_grad(context: ast.expr) -> bool:

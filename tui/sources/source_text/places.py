@@ -80,18 +80,20 @@ def holds(node: ast.AST, line: int) -> bool:
 def learns(node: ast.AST, nested: bool = True) -> bool:
     """It holds a call that trains; what functions within it do is their own. Without `nested` one
     that lies in no further loop."""
-    nodes = ast.walk(node) if nested else _outside_loops(node)
-    for one in nodes:
+    for one in ast.walk(node) if nested else nodes_outside(node, LOOPS):
         if isinstance(one, ast.Call) and (name_of(one.func) in LEARNS or updates(one)):
             return True
     return False
 
 
-def _outside_loops(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, LOOPS):
-            yield child
-            yield from _outside_loops(child)
+def nodes_outside(scope: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[ast.AST]:
+    """The nodes below `scope` without what lies within nodes of these kinds."""
+    left = list(ast.iter_child_nodes(scope))
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, kinds):
+            left.extend(ast.iter_child_nodes(node))
 
 
 def updates(call: ast.Call) -> bool:

@@ -182,10 +182,11 @@ class SourceStructure:
         evaluates = bool(evaluation) or again or bool(inline)
         unpacked = self._is_unpacked(frames)
         feeds = helpers is not None
-        in_step = helpers is not None and acts is None and asked_in_step(way, len(helpers))
-        # A net that is trained by a method called `generate`, whose outputs go into the loss.
-        if learned is not None and learned.with_gradients and not evaluates:
-            in_step = acts is None
+        in_step = acts is None and learned is not None
+        if in_step and helpers is not None:
+            in_step = asked_in_step(way, len(helpers))
+        elif in_step:
+            in_step = not evaluates  # a method called `generate` may be what is trained
         return Structure(parts, turns, unpacked, evaluates, feeds=feeds, in_step=in_step)
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
@@ -303,6 +304,7 @@ class _Learned(NamedTuple):
 
 
 def _learned(way: Sequence[Place]) -> _Learned | None:
+    """None where it does not."""
     learned = learned_from(way)
     if learned is None:
         return None

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import main_places, reads, share_held, share_where
+from ..code_places import in_pytorch, main_places, reads, share_held, share_where
 from ..cpu_wait import asleep, core_wait_evidence, other_threads, remedies, starved
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
@@ -13,7 +13,7 @@ from ..job.crowding import lost_to_others, taken
 from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
 from ..on_device import on_device
-from ..place_names import by_user_function, path_of, place_name
+from ..place_names import by_user_function, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, of_samples, without_rows
@@ -53,9 +53,10 @@ def threads_of_its_own(window: StepWindow) -> Finding | None:
     if slept is None or _waits(window) >= CONTRIBUTOR:
         return None  # a sleep that the run's own lines explain
     own = max(0.0, lack.share - lack.by_quota - lack.by_others)
-    for_threads = _for_threads(window, slept if own >= CONTRIBUTOR else _run_meanwhile(window))
+    most = slept if own >= CONTRIBUTOR else min(slept, _run_meanwhile(window))
+    for_threads = _for_threads(window, most)
     share = without_rows(min(1.0, own + for_threads.mean))
-    low, high = max(0.0, own + for_threads.low), min(1.0, own + for_threads.high)
+    low, high = own + for_threads.low, min(1.0, own + for_threads.high)
     share = Share(share.mean, min(share.low, low), max(share.high, high))
     if share.mean < CONTRIBUTOR:
         return None
@@ -85,11 +86,12 @@ def _run_meanwhile(window: StepWindow) -> float:
     return other_threads(window) or 0.0
 
 
-def _for_threads(window: StepWindow, run: float) -> Share:
-    """Part of the time in which the training thread sleeps for them, who run so much meanwhile:
-    what it sleeps in other lines than PyTorch's, a reader's or a tokenizer's, is for those, which
-    may be all of it or nothing. None beside other ranks, for which it sleeps too."""
-    slept = 0.0 if window.world_size > 1 else min(asleep(window) or 0.0, run)
+def _for_threads(window: StepWindow, slept: float) -> Share:
+    """What of its sleep the training thread sleeps for them: in other lines than PyTorch's, a
+    reader's or a tokenizer's, it is for those, which may be all of it or nothing. None beside other
+    ranks, for which it sleeps too."""
+    if window.world_size > 1:
+        return Share(0.0, 0.0, 0.0)
     elsewhere = share_where(main_places(window), lambda one: _runs_no_pytorch(one, window))
     return Share(slept * (1.0 - elsewhere), max(0.0, slept - elsewhere), slept)
 
@@ -97,7 +99,7 @@ def _for_threads(window: StepWindow, run: float) -> Share:
 def _runs_no_pytorch(place: FrameShare, window: StepWindow) -> bool:
     """In a phase whose sleep no mark explains."""
     unmarked = ("other", "checkpoint") if window.sees_loading else ("other", "checkpoint", "data")
-    return place.phase in unmarked and not path_of(place.frame).startswith("torch/")
+    return place.phase in unmarked and not in_pytorch(place)
 
 
 def _waits(window: StepWindow) -> float:

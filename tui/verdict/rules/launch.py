@@ -196,9 +196,10 @@ def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
     alone = gain_without("recompile", window)
     if both is None or alone is None or both < speedup_of(ENTER_SHARE) * alone.speedup:
         return None
-    first = f"{GRAPH}{waits}; first end what compiles anew ({anew.advice[0]})"
     if of_sizes(window) or _sizes_vary(window):
         first = GRAPHS_OF_SIZES + waits
+    else:
+        first = f"{GRAPH}{waits}; first end what compiles anew ({anew.advice[0]})"
     shares = found.share, found.share_low, found.share_high
     # Its rank is that of the launches alone: what compiles is a cause by itself.
     advice = (f"{first}, about {times(both)}", *found.advice[1:])

@@ -36,13 +36,16 @@ class FailedGuard:
         return f"`{self.expression}` no longer held{where}"
 
 
+OF_SIZES: Final = (
+    "shapes that vary: torch.compile(dynamic=True), torch._dynamo.mark_dynamic(x, dim) on the "
+    "dimension that does, or pad to a few sizes"
+)
 _PART: Final = re.compile(r"^\d+/\d+: ")
 _PLACE: Final = re.compile(r"([\w.-]+:\d+ in [\w<>.]+)")
 REMEDIES: Final[tuple[tuple[str, str], ...]] = (
     (
         r"size mismatch|stride mismatch|\.size\(\)|\.shape\b|rank mismatch",
-        "shapes that vary: torch.compile(dynamic=True), torch._dynamo.mark_dynamic(x, dim) on the "
-        "dimension that does, or pad to a few sizes",
+        OF_SIZES,
     ),
     (
         r"len\(.*\) ?[=!]= ?\d+",
@@ -89,8 +92,12 @@ def remedy_of(guard: FailedGuard) -> str:
 
 def of_sizes(window: StepWindow) -> bool:
     """What compiles anew does so for sizes that vary, as far as is known."""
-    guard = guard_of(window.settings.failed_guard) if window.settings is not None else None
-    return guard is None or remedy_of(guard) == REMEDIES[0][1]
+    guard = _guard(window)
+    return guard is None or remedy_of(guard) == OF_SIZES
+
+
+def _guard(window: StepWindow) -> FailedGuard | None:
+    return None if window.settings is None else guard_of(window.settings.failed_guard)
 
 
 def recompile(window: StepWindow) -> Finding | None:
@@ -108,7 +115,7 @@ def recompile(window: StepWindow) -> Finding | None:
     steps = window.all_recent[-1].number - compiled[0].number + compiled[0].count
     text = f"{len(compiled)} of the last {steps:,} steps compiled, {ms(each_ns)} each"
     evidence = [Evidence(text, "hook", each_ns / 1e6, "ms")]
-    guard = guard_of(window.settings.failed_guard) if window.settings is not None else None
+    guard = _guard(window)
     logs = (
         "TORCH_LOGS=recompiles,graph_breaks names the guards that failed, and where it falls back "
         "to eager"

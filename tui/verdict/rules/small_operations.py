@@ -21,6 +21,8 @@ node in the graph, and that node's turn in the backward. 6.4 to 10 us in 11 smal
 (torch 2.13; a batch row by row, cells of 64, a CRF), 2.6 to 4.3 of them in the forward."""
 OF_FORWARD: Final = 2.4
 """What such a loop takes with its part of the backward, as a multiple of its forward, of those."""
+MOST_OF_FORWARD: Final = 3.8
+"""The same at the most: 10 us of which 2.6 are the forward's."""
 GRADIENT_B_NS: Final = 40.0
 MOST_B_NS: Final = 100.0
 LEAST_B_NS: Final = 20.0
@@ -29,8 +31,6 @@ the first. 43 bytes a ns of 4 to 16 MB on one core, 72 to 140 of less, 21 of 64 
 LEAST_OF_NET: Final = 1 / 8
 """Of forward and backward: where calls take less the parts are large, and may even be faster than
 one call, for they fit into a cache (pointwise operations of 77 us each, 1.25x as fast in parts)."""
-MOST_OF_FORWARD: Final = 3.8
-"""The same at the most: 10 us of which 2.6 are the forward's."""
 MOST_OF_TURN: Final = 40
 """Operations in a turn of such a loop: a GRU's cell has 20, SincNet makes a filter with forty."""
 LEAST_TURNS: Final = 8
@@ -94,8 +94,8 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
     layer takes all time steps at once: its operations of all turns but one are lost. Within a net
     they may be most of its operations, where turns of a few dozen make up half of the graph, and
     take no more than samples show of the loop; a loop that only makes the batch has none in the
-    graph. What the larger ones compute faster comes on top of
-    that, so the forecast is "at least"."""
+    graph. What the larger ones compute faster comes on top of that, so the forecast is "at least".
+    """
     seen = small_operations(window)
     if seen is None:
         return None
