@@ -1,7 +1,6 @@
 """What sources deliver: the only way anything enters the session, and what a recording holds.
 
-Every observation carries `t_ns`, the monitor's `perf_counter_ns` when it was taken (on Linux the
-probe's clock too). Absent values are None with a reason elsewhere, never 0.
+`t_ns` is the monitor's `perf_counter_ns` (on Linux the probe's too). Absent values are None, not 0.
 """
 
 from typing import Literal
@@ -136,6 +135,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     acts: bool | None = None
     feeds: bool = False
     in_step: bool = False
+    padded_again: bool = False
     """What its source says, as in `source_text.structure.Structure`."""
 
 

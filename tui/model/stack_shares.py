@@ -123,6 +123,7 @@ def _shares(
             in_parts=stack.in_parts,
             in_turns=stack.in_turns,
             unpacked=stack.unpacked,
+            padded_again=stack.padded_again,
             by_position=is_by_position(stack.frames),
         )
         places[place] += stack.count

@@ -140,6 +140,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         acts=structure.acts,
         feeds=structure.feeds,
         in_step=structure.in_step,
+        padded_again=structure.padded_again,
     )
 
 

@@ -56,6 +56,8 @@ class FrameShare:
     """…or computes tensors of them and calls no net."""
     unpacked: bool = False
     """Below a net, and the user's source on the way packs no texts."""
+    padded_again: bool = False
+    """On texts that were packed for a layer, and are padded again behind it."""
     makes: bool = False
     """It makes a tensor of Python's numbers, which takes longer than the copy in the same line."""
     by_position: bool = False

@@ -105,3 +105,38 @@ for ids, {given} in loader:
 """
     assert structure(tmp_path, text.format(given="tags"), "<module>").unpacked
     assert not structure(tmp_path, text.format(given="lengths"), "<module>").unpacked
+
+
+BEHIND = """
+from torch.nn.utils import rnn
+class Writer(nn.Module):
+    def forward(self, words, lengths):
+        packed = rnn.pack_padded_sequence(self.words(words), lengths)
+        out, hidden = self.gru(packed)
+        out = rnn.pad_packed_sequence(out, batch_first=True)[0]
+        b, s, _ = out.size()
+        {line}
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "again"),
+    [
+        ("out = self.scores(out.view(-1, 64))  # 1", True),
+        ("out = out[order]; out = self.scores(out)  # 1", True),
+        ("out = out[:, :, :64] + out[:, :, 64:]; out = self.scores(out)  # 1", True),
+        ("out = self.scores(hidden[-1])  # 1", False),
+        ("out = out[mask]; out = self.scores(out)  # 1", False),
+        ("out = out[:, -1]; out = self.scores(out)  # 1", False),
+        ("out = out[rows, lengths - 1]; out = self.scores(out)  # 1", False),
+        ("out = out.mean(1); out = self.scores(out)  # 1", False),
+        ("out = self.attention(out, lengths); out = self.scores(out)  # 1", False),
+        ("out = pad_packed_sequence(packed)  # 1", False),
+    ],
+)
+def test_texts_that_are_padded_again_behind_a_packed_layer(
+    tmp_path: Path, line: str, again: bool
+) -> None:
+    text = BEHIND.format(line=line.replace("; ", "\n        "))
+    assert structure(tmp_path, text, "Writer.forward").padded_again is again

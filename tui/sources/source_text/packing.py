@@ -5,11 +5,13 @@ import ast
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...verdict.code_origin import MACHINERY
 from ...verdict.syntax import name_of
-from .places import FUNCTIONS, Place
+from .places import FUNCTIONS, Place, holds, nodes_outside
+from .value_flow import Names, Values, reached, read
 
 PACKS: Final = re.compile(
     r"pack_(padded_)?sequence|PackedSequence|EmbeddingBag|nested|unpad|varlen|trim_(batch|pad)"
@@ -25,6 +27,14 @@ MANY_LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens|seq_?lens)$")
 """By name; `seq_len` may be a number of the net's own, as in `x.view(-1, seq_len, 8)`."""
 ON: Final = frozenset(("to", "cpu", "cuda", "long", "int", "tolist"))
 """Methods of lengths that are still these."""
+UNPACKS: Final = "pad_packed_sequence"
+POOLS: Final = re.compile(
+    r"(mean|sum|max|min|gather|select|masked_\w+|index_\w+|logsumexp|\w*pool\w*|\w*attention\w*)$",
+    re.IGNORECASE,
+)
+"""Calls whose result has other positions than what they are given."""
+PICKS: Final = re.compile(r"mask|len|last|keep|valid")
+"""In the name of an index: it takes some of the positions, or rows without their padding."""
 BUILT_IN: Final = frozenset(("len", "max", "min", "sum", "range", "int", "list", "zip", "print"))
 
 
@@ -42,6 +52,46 @@ def hands_lengths(way: Sequence[Place]) -> bool:
         for place in way
         for node in ast.walk(place.scope if isinstance(place.scope, FUNCTIONS) else place.region())
     )
+
+
+def is_padded_again(place: Place) -> bool:
+    """Its line computes, position by position, what `pad_packed_sequence` has given in the same
+    function."""
+    if not isinstance(place.scope, FUNCTIONS):
+        return False
+    calls = (
+        one
+        for one in nodes_outside(place.scope, FUNCTIONS)
+        if isinstance(one, ast.Call) and name_of(one.func) == UNPACKS
+    )
+    computed = Values(
+        ends=lambda one, _, known: bool(known) and holds(one, place.line),
+        reads=_at_positions,
+        returns=False,
+    )
+    return any(reached([replace(place, line=one.lineno)], computed) for one in calls)
+
+
+def _at_positions(node: ast.AST, _: Place) -> Names:
+    """What a statement reads, unless it makes something without these positions of it."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call) and POOLS.match(name_of(one.func)):
+            return set()
+        if isinstance(one, ast.Subscript) and _picks(one):
+            return set()
+    return read(node)
+
+
+def _picks(taken: ast.Subscript) -> bool:
+    """`out[:, -1]`, `out[rows, lengths - 1]`, `out[mask]`; neither slices, nor an order of the
+    rows, `out[order]`, nor one of what a call gives."""
+    index = taken.slice
+    if isinstance(index, ast.Name):
+        return PICKS.search(index.id) is not None
+    if isinstance(index, ast.Constant) and isinstance(taken.value, ast.Call):
+        return False
+    each = index.elts if isinstance(index, ast.Tuple) else [index]
+    return not all(isinstance(one, ast.Slice) for one in each)
 
 
 def _has_lengths(call: ast.Call) -> bool:

@@ -29,7 +29,14 @@ from .evaluations import (
 )
 from .files import SourceLines
 from .inline_evaluation import inline_evaluation
-from .packing import LIBRARY_PACKS, PACKS, PYTORCH, hands_lengths, is_another_library
+from .packing import (
+    LIBRARY_PACKS,
+    PACKS,
+    PYTORCH,
+    hands_lengths,
+    is_another_library,
+    is_padded_again,
+)
 from .places import MOST_TREES, Place, scope_of
 from .training_values import asked_in_step, learned_from
 from .trimming import trims
@@ -56,6 +63,8 @@ class Structure:
     """Likewise of a loop that computes tensors and calls no net, as in a loss."""
     unpacked: bool = False
     """A net is called, and no file on the way packs the texts of a batch or trims it."""
+    padded_again: bool = False
+    """What is computed there are texts that were packed and are padded again."""
     evaluates: bool = False
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
@@ -187,7 +196,8 @@ class SourceStructure:
             in_step = asked_in_step(way, len(helpers))
         elif in_step:
             in_step = not evaluates  # a method called `generate` may be what is trained
-        return Structure(parts, turns, unpacked, evaluates, feeds=feeds, in_step=in_step)
+        padded = any(map(is_padded_again, [*inner, *way][:1]))
+        return Structure(parts, turns, unpacked, padded, evaluates, feeds=feeds, in_step=in_step)
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
         """From the modules in this stack."""

@@ -12,6 +12,7 @@ from ..forecast.gain import Gain, gain_on_the_host, replayed
 from ..forecast.interval import at_least
 from ..forecast.measured import host_alone
 from ..format import percent, times
+from ..place_names import own_frame
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, share_of, without_rows
@@ -140,7 +141,7 @@ def padding(window: StepWindow) -> Finding | None:
         return None
     part = _by_position(window) if found.by_ids else 1.0
     if not part:
-        return None
+        return _behind_packing(window, found)
     beside = BESIDE_TOKENS if found.by_ids and not _attends(window) else 1.0
     grouped = min(found.to_longest, found.kept * (1.0 + _grouped_keeps(window)))
     share = _share(window, found, min(1.0, grouped * beside), part)
@@ -165,6 +166,31 @@ def padding(window: StepWindow) -> Finding | None:
     headline = f"{percent(found.padding.mean)} of the tokens in a batch are padding"
     made = cause("padding", None, share, headline, _evidence(found), tuple(advice), gain=best)
     return replace(made, forecast=at_least(first))
+
+
+def _behind_packing(window: StepWindow, found: Lengths) -> Finding | None:
+    """Of texts that are packed for a recurrent layer, and padded again to the longest of the batch
+    before one that computes each position by itself, mostly the scores of a vocabulary. A GPU's
+    time is not seen by the layer."""
+    nets = forward_of_net(window)
+    again = [place for place in nets if place.padded_again]
+    if not again or window.gpu_present:
+        return None
+    kept = found.kept / found.to_longest
+    part = share_held(again) / share_held(nets)
+    share = _share(window, found, min(1.0, kept * BESIDE_TOKENS), part)
+    if share is None or share.mean < CONTRIBUTOR:
+        return None
+    best = _gain(window, share.mean)
+    at = next((one for place in again if (one := own_frame(place))), "")
+    advice = (
+        f"no scores of padding, {times(best.speedup)} or more: compute {at} on the packed texts, "
+        f"packed.data, and the loss on targets that are packed likewise",
+        f"or {GROUPS}",
+    )
+    headline = f"{percent(1.0 - kept)} of what follows the packed layer is padding"
+    made = cause("padding", None, share, headline, _evidence(found), advice, gain=best)
+    return replace(made, forecast=at_least(best.speedup))
 
 
 def _grouped_keeps(window: StepWindow) -> float:

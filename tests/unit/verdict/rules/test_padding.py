@@ -134,6 +134,30 @@ def test_without_a_mask_it_is_asked_whether_texts_are_packed() -> None:
     assert found.evidence[-1].text.startswith("without a mask: one id fills the rows up")
 
 
+def test_of_packed_texts_what_follows_may_compute_padding_again() -> None:
+    by_ids = tuple(msgspec.structs.replace(one, by_ids=True) for one in FIXED)
+
+    def seen(part: float) -> Stacks:
+        both = forward_in(unpacked=False, part=0.7 - part)
+        scores = replace(
+            both.main[1], unpacked=False, padded_again=True, caller="forward (net.py:9)"
+        )
+        return replace(both, main=(both.main[0], scores))
+
+    found = found_of(on_cpu(by_ids, stacks=seen(0.4)))
+    assert found.headline == "50% of what follows the packed layer is padding", (
+        "32 of 64, not of 128"
+    )
+    assert found.advice[0].startswith(
+        "no scores of padding, 1.2x or more: compute forward (net.py:9)"
+    )
+    assert found.forecast is not None
+    assert found.forecast.kind == "at-least"
+    assert padding(on_cpu(by_ids, stacks=seen(0.1))) is None, "a small layer"
+    on_gpu = replace(on_cpu(by_ids, stacks=seen(0.4)), gpu_present=True)
+    assert padding(on_gpu) is None, "which layer takes the GPU's time is not known"
+
+
 def test_without_a_mask_a_part_of_the_net_computes_by_the_position() -> None:
     """Of a recommender only what embeds the padded history does: 2.4x was said, 1.05x measured."""
     by_ids = tuple(msgspec.structs.replace(one, by_ids=True) for one in FIXED)
