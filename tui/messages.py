@@ -123,6 +123,9 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """The process's CPU multiplies bf16 in one instruction."""
     host_parameters: int | None = None
     """Of the tensors that the optimizer updates those that are in the CPU's memory."""
+    filters: int | None = None
+    depthwise_filters: int | None = None
+    """Weights of convolutions not in channels_last; and those with one channel in (no order)."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """The optimizers that were seen to step: what they update and how, looked at once each."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -20,6 +21,9 @@ REFUSES_SPARSE: Final = {
 """Settings with which these take no sparse gradients: weight decay raises a RuntimeError, and the
 momentum of sparse gradients is sparse itself and grows with each step (on a CPU 3 ms became 26 in
 sixty). The other optimizers of `torch.optim` but SparseAdam take none at all."""
+FILTERS: Final = (4, 5)
+"""Dimensions of weights of convolutions over pictures and volumes. Of those with one point, or one
+channel in, no stride shows their order."""
 SCALER_CALLS: Final = "_maybe_opt_step"
 """GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
 
@@ -131,13 +135,16 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     """What an optimizer's groups hold. 1 us a tensor, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
-    parameters = on_host = 0
+    parameters = on_host = filters = depthwise = 0
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if is_lazy(parameter):
                 continue  # of a module that was never called: it has no size
             parameters += 1
             on_host += parameter.device.type == "cpu"
+            if parameter.dim() in FILTERS and math.prod(parameter.shape[2:]) > 1:
+                filters += parameter.size(1) > 1 and _is_plain(parameter)
+                depthwise += parameter.size(1) == 1
             place = parameter.dtype, parameter.device
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
@@ -152,7 +159,14 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "parameter_device": None if device is None else device.type,
         "capability": _capability(device),
         "host_parameters": on_host,
+        "filters": filters,
+        "depthwise_filters": depthwise,
     }
+
+
+def _is_plain(weight: Any) -> bool:
+    """Its channels do not come last, as they do in channels_last."""
+    return weight.layout is sys.modules["torch"].strided and weight.stride(1) != 1
 
 
 def _set_to(optimizer: Any, name: str) -> bool | None:

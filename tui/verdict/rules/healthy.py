@@ -5,10 +5,17 @@ from typing import Final
 
 from ...steps import Step
 from ..code_loops import looped_parts
-from ..code_places import main_places, multiplies, share_where, unmarked_fetches
+from ..code_places import (
+    convolves,
+    main_places,
+    multiplies,
+    share_held,
+    share_where,
+    unmarked_fetches,
+)
 from ..findings import Evidence, Finding
 from ..format import cores, percent
-from ..place_names import place_evidence
+from ..place_names import function_of, place_evidence
 from ..scoring import state
 from ..statistics import of_samples
 from ..step_time import paused_of, spent
@@ -27,6 +34,17 @@ BF16: Final = (
     'torch.autocast("cpu", torch.bfloat16) around the forward: this CPU multiplies bf16 natively '
     "(1.4 to 2.2x in seven nets, 1.0x in an eighth, less where operations are small)"
 )
+
+
+CHANNELS_LAST: Final = (
+    "net.to(memory_format=torch.channels_last), and its batches likewise: the CPU's convolutions "
+    "need not order their channels anew ({gains})"
+)
+"""One core with AVX512, torch 2.14, fp32: 1.0 to 1.2x in 13 nets (ResNets, VGG, U-Nets, DnCNN,
+DCGAN, SqueezeNet, DenseNet, LeNet), 1.7x with 8 and 16 channels; MobileNet 1.7x, EfficientNet 1.4x,
+ShuffleNet 1.3x; beside InstanceNorm 0.7x. In ten public scripts on two cores 0.9 to 1.5x."""
+GAINS: Final = "1.0 to 1.2x in 13 nets of 14, more where these are small"
+GAINS_DEPTHWISE: Final = "1.3 to 1.7x in three nets with depthwise ones"
 
 
 def healthy(window: StepWindow) -> Finding | None:
@@ -94,6 +112,8 @@ def healthy(window: StepWindow) -> Finding | None:
         advice.insert(0, f"{FLOAT32}: vectors of twice as many numbers, and half the bytes")
     elif _gains_by_bf16(window, called):
         advice.append(BF16)
+    if (gains := _by_channels_last(window)) is not None:
+        advice.append(CHANNELS_LAST.format(gains=gains))
     headline = f"no cause above {percent(ENTER_SHARE)}"
     if paused >= ENTER_SHARE:
         headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"
@@ -115,6 +135,21 @@ def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
     if inside and products <= MOST_OF_IT * share_where(inside, lambda _: True):
         return False
     return settings.cpu_bf16 is True
+
+
+def _by_channels_last(window: StepWindow) -> str | None:
+    """What it gave in nets whose forward is mostly convolutions, as this one's is by samples; None
+    for others, and beside InstanceNorm, which has no kernel for that order."""
+    settings = window.settings
+    inside = [one for one in main_places(window) if one.phase == "forward" and one.in_net]
+    if settings is None or not settings.filters or not inside:
+        return None
+    if share_where(inside, convolves) <= MOST_OF_IT * share_held(inside):
+        return None
+    if any(function_of(one.frame) == "instance_norm" for one in inside):
+        return None
+    depthwise = settings.depthwise_filters or 0
+    return GAINS_DEPTHWISE if depthwise > max(1, settings.filters) else GAINS
 
 
 def _one_line_of_net(window: StepWindow) -> tuple[Evidence, ...]:

@@ -160,3 +160,34 @@ def test_a_net_whose_forward_is_mostly_no_product_is_not_advised_bf16(
     found = healthy(seen)
     assert found is not None
     assert any("bfloat16" in one for one in found.advice) is advised
+
+
+@pytest.mark.parametrize(
+    ("known", "beside", "advised"),
+    [
+        ({}, "relu (torch/nn/functional.py:9)", "1.0 to 1.2x"),
+        ({"depthwise_filters": 1}, "relu (torch/nn/functional.py:9)", "1.0 to 1.2x"),
+        ({"filters": 1, "depthwise_filters": 17}, "relu (torch/nn/functional.py:9)", "1.3 to 1.7x"),
+        ({"filters": 0}, "relu (torch/nn/functional.py:9)", ""),
+        ({"filters": None}, "relu (torch/nn/functional.py:9)", ""),
+        ({}, "instance_norm (torch/nn/functional.py:9)", ""),
+    ],
+)
+def test_a_net_of_convolutions_on_a_cpu_is_advised_channels_last(
+    known: dict[str, Any], beside: str, advised: str
+) -> None:
+    conv = "Conv2d._conv_forward (torch/nn/modules/conv.py:9)"
+
+    def found_of(share: float) -> tuple[str, ...]:
+        places = (
+            FrameShare(share, conv, None, "", "forward", samples=100, in_net=True),
+            FrameShare(0.15, beside, None, "", "forward", samples=100, in_net=True),
+        )
+        settings = Settings(**{"filters": 8, "depthwise_filters": 0, **known})
+        stacks = Stacks(100, places, 0, (), None)
+        found = healthy(window(even(60, **WORK), settings=settings, stacks=stacks))
+        assert found is not None
+        return tuple(one for one in found.advice if "channels_last" in one)
+
+    assert [advised in one for one in found_of(0.3)] == [True] * bool(advised)
+    assert found_of(0.1) == (), "most of the net is something else"
