@@ -20,9 +20,9 @@ SETTINGS: Final = (
     *("failed_guard", "table_rows", "table_bytes", "table_lookups", "training_thread"),
     *("profiler", "unused_parameters", "graph_parameters", "unused_nodes"),
     *("graph_nodes", "graph_uses", "graph_added_bytes", "cpu_bf16", "host_parameters"),
-    *("filters", "depthwise_filters"),
+    *("filters", "depthwise_filters", "repeated_layer"),
 )
-"""The fields of `messages.Settings` in their order, which a test holds together."""
+"""The fields of `settings.Settings` in their order, which a test holds together."""
 
 _encode: Final = json.JSONEncoder(
     check_circular=False, ensure_ascii=False, separators=(",", ":")
@@ -172,7 +172,7 @@ def encode_memory(answer: dict[str, Any]) -> bytes:
 
 
 def settings_row(reading: dict[str, Any] | None) -> list[Any] | None:
-    """`messages.Settings`, of what is known by name."""
+    """`settings.Settings`, of what is known by name."""
     return None if reading is None else [reading.get(name) for name in SETTINGS]
 
 

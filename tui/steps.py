@@ -9,7 +9,8 @@ from typing import Final
 import msgspec
 
 from ..probe.wire import marks
-from .messages import Loader, Noted, Settings
+from .messages import Loader, Noted
+from .settings import Settings
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):

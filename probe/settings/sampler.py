@@ -36,7 +36,7 @@ class SettingsSampler:
 
     def __init__(self, recorder: Recorder) -> None:
         self.reading: dict[str, Any] = {}
-        """As it was last seen, by the names of `messages.Settings`: for the publisher, replaced as
+        """As it was last seen, by the names of `settings.Settings`: for the publisher, replaced as
         a whole."""
         self._recorder = recorder
         self._optimizers = Optimizers()

@@ -19,7 +19,7 @@ PART_OF_IT: Final = 0.1
 """Part of those bytes from which one parameter may be one of them: of users and of items each has
 a table."""
 TABLE: Final = ("table_rows", "table_bytes", "table_lookups")
-"""As `messages.Settings` has them."""
+"""As `settings.Settings` has them."""
 LOOKUPS: Final = ("EmbeddingBackward", "EmbeddingBagBackward")
 
 

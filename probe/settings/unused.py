@@ -34,7 +34,7 @@ SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
 Numbers = tuple[float, ...] | None
 UNUSED: Final = ("unused_parameters", "graph_parameters", "unused_nodes")
-"""As `messages.Settings` has them."""
+"""As `settings.Settings` has them."""
 
 
 class Unused:

@@ -8,7 +8,7 @@ import torch
 from gpuwatch.probe.hooks import backward, optimizer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.sampler import SettingsSampler
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 
 pytestmark = [
     pytest.mark.gpu,

@@ -27,6 +27,7 @@ from gpuwatch.tui.model.plausible import is_plausible
 from gpuwatch.tui.recording.format import CHECK, FRAME, PREFIX, frame
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.sources.marks.reader import ReplyReader
 from gpuwatch.tui.steps import Batch
 from gpuwatch.tui.verdict.engine import Engine
@@ -119,7 +120,7 @@ def seeds_of(surface: str) -> list[bytes]:
             None,
             None,
             None,
-            wire.Settings(threads=4, optimizer="AdamW"),
+            Settings(threads=4, optimizer="AdamW"),
             0,
             [],
             [],

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.wire import page
-from gpuwatch.tui.messages import Bye, Greeting, Settings
+from gpuwatch.tui.messages import Bye, Greeting
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.steps import Batch, Step
 from tests.processes.monitored import (
     hello_of,

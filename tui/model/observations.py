@@ -136,6 +136,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     feeds: bool = False
     in_step: bool = False
     padded_again: bool = False
+    chooses: bool = False
     """What its source says, as in `source_text.structure.Structure`."""
 
 
@@ -240,8 +241,7 @@ class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):
 
 
 class ActivitySeen(Observation, frozen=True, kw_only=True, tag="activity"):
-    """One reading of every GPU that the target uses. A reading that the device had not refreshed
-    is not delivered at all."""
+    """A reading of every GPU that the target uses; none where the device had not refreshed it."""
 
     gpus: tuple[Activity, ...]
 

@@ -124,6 +124,7 @@ def _shares(
             in_turns=stack.in_turns,
             unpacked=stack.unpacked,
             padded_again=stack.padded_again,
+            chooses=stack.chooses,
             by_position=is_by_position(stack.frames),
         )
         places[place] += stack.count

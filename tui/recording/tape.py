@@ -17,8 +17,9 @@ from msgspec import Struct
 from msgspec.structs import astuple, fields, replace
 
 from ..discovery.secrets import masked
-from ..messages import Loader, Settings
+from ..messages import Loader
 from ..model.observations import AnyObservation, Delivered, DumpSeen, Greeted, Missing, StacksSeen
+from ..settings import Settings
 from ..steps import GpuStep, Step
 from .format import Entry, Looked
 

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final
 
-from ..messages import Hello, Loader, Settings
+from ..messages import Hello, Loader
 from ..model.frames import is_notebook, waits_for_work
 from ..model.observations import (
     ActivitySeen,
@@ -24,6 +24,7 @@ from ..model.observations import (
     StacksSeen,
     TargetEnded,
 )
+from ..settings import Settings
 from ..steps import Padding, Step
 from .connection import ConnectionStore
 from .cpu_activity import ComputingSeries

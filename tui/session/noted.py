@@ -6,11 +6,12 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..messages import Noted, Settings
+from ..messages import Noted
 from ..model.noted import Figure, NotFinite, Numerics, Throughput
 from ..model.observations import ActivitySeen, GpusSeen
 from ..model.peaks import Precision, peak_flops_s
 from ..model.snapshot import StepStats
+from ..settings import Settings
 from ..steps import Step
 from ..verdict.findings import Note
 from .events import EventStore

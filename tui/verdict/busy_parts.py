@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from ..messages import Settings
+from ..settings import Settings
 from .gpu_activity import GpuActivity
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import ENTER_SHARE

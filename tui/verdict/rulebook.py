@@ -27,6 +27,7 @@ from .rules.launch import launch
 from .rules.optimizer import optimizer
 from .rules.padding import padding
 from .rules.recompile import recompile
+from .rules.repeated_layer import repeated_layer
 from .rules.small_operations import small_operations_in_a_loop
 from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
@@ -90,7 +91,14 @@ def _compute(window: StepWindow) -> Finding | None:
 
 def _launch(window: StepWindow) -> Finding | None:
     """What is called, on a GPU and without one."""
-    return launch(window) if window.gpu_present else small_operations_in_a_loop(window)
+    if window.gpu_present:
+        return launch(window)
+    looped = (small_operations_in_a_loop(window), repeated_layer(window))
+    return max(filter(None, looped), key=_share_of, default=None)
+
+
+def _share_of(found: Finding) -> float:
+    return found.share or 0.0
 
 
 BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(

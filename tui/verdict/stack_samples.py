@@ -58,6 +58,8 @@ class FrameShare:
     """Below a net, and the user's source on the way packs no texts."""
     padded_again: bool = False
     """On texts that were packed for a layer, and are padded again behind it."""
+    chooses: bool = False
+    """In a loop that chooses from what the net says, as what its next turn begins with."""
     makes: bool = False
     """It makes a tensor of Python's numbers, which takes longer than the copy in the same line."""
     by_position: bool = False

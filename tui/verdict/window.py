@@ -6,7 +6,8 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
-from ..messages import Loader, Settings
+from ..messages import Loader
+from ..settings import Settings
 from ..steps import EvaluationCycle, GpuMemory, GpuStep, Padding, Step
 from .findings import MissingSignal
 from .gpu_activity import GpuActivity

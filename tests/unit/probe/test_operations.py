@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from gpuwatch.probe.settings.operations import MOST_NODES, PAUSE, Operations, counted_below
+from gpuwatch.probe.settings.operations import PAUSE, Operations, counted
 from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
+from gpuwatch.probe.settings.users import MOST_NODES, users_below
 from tests.unit.probe.held_clock import Watched, watched
 
 
@@ -26,6 +27,10 @@ def rows(net: nn.Module, batch: torch.Tensor) -> torch.Tensor:
 def root_of(loss: torch.Tensor) -> torch.autograd.graph.Node:
     assert loss.grad_fn is not None
     return loss.grad_fn
+
+
+def counted_below(root: Any) -> tuple[int, int, int]:
+    return counted(*users_below(root))
 
 
 def test_a_batch_row_by_row_has_as_many_operations_as_rows() -> None:
@@ -89,7 +94,12 @@ def test_a_walk_comes_again_when_a_thousand_times_its_length_is_over() -> None:
         Operations(lambda: next(clock)),
         root_of(torch.ones(2, requires_grad=True).sum()),
     )
-    assert operations.look(root) == {"graph_nodes": 1, "graph_uses": 1, "graph_added_bytes": 0}
+    assert operations.look(root) == {
+        "graph_nodes": 1,
+        "graph_uses": 1,
+        "graph_added_bytes": 0,
+        "repeated_layer": None,
+    }
     skipped = sum(operations.look(root) == {} for _ in range(PAUSE - 1))
     assert skipped >= PAUSE - 2
     assert any(operations.look(root) for _ in range(3))

@@ -14,7 +14,8 @@ from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings import flags
 from gpuwatch.probe.settings.sampler import AGAIN_NS, WALK_AGAIN_NS, SettingsSampler
-from gpuwatch.tui.messages import Marks, Settings, decode_reply
+from gpuwatch.tui.messages import Marks, decode_reply
+from gpuwatch.tui.settings import Settings
 from tests.unit.probe.held_clock import Watched, watched
 
 HALF = torch.bfloat16

@@ -10,7 +10,7 @@ from torch import nn
 
 from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
 from gpuwatch.probe.settings.tables import tables_of, tall
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from tests.unit.probe.held_clock import Watched, watched
 from tests.unit.probe.test_autocast import named
 

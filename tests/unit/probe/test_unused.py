@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpuwatch.probe.settings import unused
 from gpuwatch.probe.settings.sampler import SettingsSampler
 from gpuwatch.probe.settings.unused import ADDED, MOST_WALKS, NUMBERS, found_below, numbers_of
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from tests.unit.probe.held_clock import Watched, watched
 
 

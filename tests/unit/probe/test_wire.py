@@ -27,6 +27,7 @@ from gpuwatch.tui.requests import (
     Request,
     Subscribe,
 )
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.sources.marks.merging import merge_steps
 from gpuwatch.tui.sources.marks.reader import MarkReader, columns_of
 from gpuwatch.tui.steps import Step
@@ -60,7 +61,7 @@ def test_golden_bytes_of_version_three() -> None:
 
 
 ROWS = [
-    (encoding.settings_row({}), wire.Settings),
+    (encoding.settings_row({}), Settings),
     (look_at(torch.zeros(4, 5)), wire.BatchSeen),
     (padding_of({"attention_mask": torch.ones(2, 3).long()}, torch), wire.PaddingSeen),
     (MemoryLook(FakeDevice(HeldClock(), stats=stats())).at_end(10**9), wire.Allocated),
@@ -75,7 +76,7 @@ def test_both_sides_have_the_same_fields(row: Any, read: Any) -> None:
 
 
 def test_both_sides_have_the_same_settings() -> None:
-    assert wire.Settings.__struct_fields__ == encoding.SETTINGS
+    assert Settings.__struct_fields__ == encoding.SETTINGS
 
 
 def test_both_sides_have_the_same_subscription() -> None:
@@ -115,7 +116,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
         (0, wire.BatchSeen(*seen)),
         (1, wire.BatchSeen(*seen, 4096, padding)),
     ]
-    assert read.settings == wire.Settings(threads=4)
+    assert read.settings == Settings(threads=4)
     assert read.allocated[0].peak_reserved == 4
     assert read.notes == [wire.Noted(5, "norm", "", 0.0, "nan")]
     assert read.update_wrapper_ns == (20_000, 9_000)

@@ -5,7 +5,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from gpuwatch.probe.wire import marks
-from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.model.observations import (
     Activity,
     ActivitySeen,
@@ -21,6 +20,7 @@ from gpuwatch.tui.model.observations import (
     StacksSeen,
     ThreadRole,
 )
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.steps import GpuClock, GpuMemory, GpuStep, Step
 from tests.unit.session.making import HELLO, MS, S, delivered, loader, open_at
 

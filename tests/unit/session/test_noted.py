@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from gpuwatch.tui.formats.report import report_lines
-from gpuwatch.tui.messages import Noted, Settings
+from gpuwatch.tui.messages import Noted
 from gpuwatch.tui.model.observations import GpusSeen, GpuUse
 from gpuwatch.tui.model.peaks import peak_flops_s
 from gpuwatch.tui.model.snapshot import StepStats
 from gpuwatch.tui.session.events import EventStore
 from gpuwatch.tui.session.noted import NotedStore, not_finite_note, precision_of
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.wording.throughput import numerics_words, short_words, throughput_words
 from tests.unit.compare.runs import of_times
 from tests.unit.faces.pictures import GPU, STEPS, picture

@@ -3,7 +3,6 @@
 import pytest
 
 from gpuwatch.probe.wire.page import STATE_ARMED, STATE_ENDED
-from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.model.observations import (
     AnyObservation,
     Greeted,
@@ -15,6 +14,7 @@ from gpuwatch.tui.model.observations import (
 )
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.unit.session.making import (

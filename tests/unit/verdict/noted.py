@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from gpuwatch.tui.messages import Loader, Settings
+from gpuwatch.tui.messages import Loader
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.steps import Padding, Step
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.step_time import spent
 from gpuwatch.tui.verdict.window import StepWindow

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine, _merged
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.scoring import state

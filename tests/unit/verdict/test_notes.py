@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.findings import Note
 from gpuwatch.tui.verdict.notes import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.data import (

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rulebook import BY_STEPS, Rule
 from gpuwatch.tui.verdict.rules.stalled import stalled

@@ -18,6 +18,7 @@ from ...verdict.code_origin import is_users
 from ...verdict.syntax import parsed
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
+from .choosing import chooses
 from .environments import acting, class_of_environment, turns_around
 from .evaluations import (
     evaluation_of,
@@ -65,6 +66,8 @@ class Structure:
     """A net is called, and no file on the way packs the texts of a batch or trims it."""
     padded_again: bool = False
     """What is computed there are texts that were packed and are padded again."""
+    chooses: bool = False
+    """A loop around it, which does not train, chooses from what the net says, or acts by it."""
     evaluates: bool = False
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
@@ -197,7 +200,10 @@ class SourceStructure:
         elif in_step:
             in_step = not evaluates  # a method called `generate` may be what is trained
         padded = any(map(is_padded_again, [*inner, *way][:1]))
-        return Structure(parts, turns, unpacked, padded, evaluates, feeds=feeds, in_step=in_step)
+        chosen = chooses([*inner, *way])
+        return Structure(
+            parts, turns, unpacked, padded, chosen, evaluates, feeds=feeds, in_step=in_step
+        )
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
         """From the modules in this stack."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...messages import Settings
+from ...settings import Settings
 from ..busy_parts import uses_tensor_cores
 from ..code_places import main_places, multiplies
 from ..findings import Evidence, Finding, Forecast, Kind

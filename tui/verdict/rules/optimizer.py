@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from ...messages import Settings
+from ...settings import Settings
 from ..between_phases import clipped_part
 from ..code_places import clips, embeds, main_places, steps_one_by_one
 from ..cpu_wait import asleep

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import compute, in_fp32

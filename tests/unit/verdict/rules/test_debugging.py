@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.debugging import debugging

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuwatch.tui.messages import Settings
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import forecast_of

@@ -1,0 +1,73 @@
+"""A layer that one forward calls again and again, though no call waits for what another has made:
+as a decoder's scores of a vocabulary, made for each word in its turn where the words were known.
+One call for all of them reads its weight once.
+
+The graph shows it, but for what has no gradient: a choice by `argmax` that goes into the next turn.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from .autocast import is_leaf, name_of
+from .users import MOST_NODES, Users, bytes_of, parameter_of
+
+REPEATED: Final = "repeated_layer"
+"""As `settings.Settings` has it."""
+FEWEST_CALLS: Final = 8
+"""Fewer may each be another thing: heads, scales, the two halves of a batch."""
+MOST_LAYERS: Final = 3
+"""That are looked at: those first of whose gradients most bytes are added up."""
+PRODUCTS: Final = {
+    "AddmmBackward0": "_saved_mat1_sym_sizes",
+    "MmBackward0": "_saved_self_sym_sizes",
+}
+"""Of a linear layer with a bias and without: where the sizes of its input are."""
+TRANSPOSED: Final = "TBackward0"
+"""`nn.Linear` turns its weight round in each call."""
+
+Layer = tuple[int, int, int, int]
+"""The fields of `settings.RepeatedLayer`."""
+
+
+def repeated_layer(users: Users) -> Layer | None:
+    """None where there is none."""
+    leaves = (one for one, often in users.items() if len(often) >= FEWEST_CALLS and is_leaf(one))
+    weights = [one for one in leaves if getattr(parameter_of(one), "ndim", 0) == 2]
+    weights.sort(key=lambda one: (len(users[one]) - 1) * bytes_of(one), reverse=True)
+    for weight in weights[:MOST_LAYERS]:
+        products = _products(users, weight)
+        rows = sorted(map(_rows, products))
+        if rows and rows[0] and not _any_waits(products):
+            outputs, inputs = parameter_of(weight).shape
+            return len(products), rows[len(rows) // 2], int(inputs), int(outputs)
+    return None
+
+
+def _products(users: Users, weight: Any) -> list[Any]:
+    """The calls of the layer; none where the weight has another use as well."""
+    found: list[Any] = []
+    for user in users[weight]:
+        found += users.get(user, ()) if name_of(user) == TRANSPOSED else (user,)
+    return found if all(name_of(one) in PRODUCTS for one in found) else []
+
+
+def _rows(product: Any) -> int:
+    """0 where this torch does not keep them."""
+    sizes = getattr(product, PRODUCTS[name_of(product)], None)
+    return int(sizes[0]) if sizes else 0
+
+
+def _any_waits(products: Iterable[Any]) -> bool:
+    """One of them needs what another has made; or there is too much below them to know."""
+    own = set(products)
+    met = set[Any]()
+    waiting = [below for one in own for below, _ in one.next_functions]
+    while waiting:
+        node = waiting.pop()
+        if node in own or len(met) > MOST_NODES:
+            return True
+        if node is None or node in met or is_leaf(node):
+            continue
+        met.add(node)
+        waiting += (below for below, _ in node.next_functions)
+    return False

@@ -1,0 +1,82 @@
+"""How PyTorch is set up in a process, as the probe reads it from flags, optimizers and graphs."""
+
+import msgspec
+
+
+class RepeatedLayer(msgspec.Struct, frozen=True, array_like=True):
+    """A linear layer that one forward calls again and again, though no call waits for another."""
+
+    calls: int
+    rows: int
+    """Of the input of each call; the median."""
+    inputs: int
+    outputs: int
+
+
+class Settings(msgspec.Struct, frozen=True, array_like=True):
+    """How PyTorch is set up in the process and what the loop uses: read about once a second.
+
+    None: not known, or not there in this version. A loop without a backward shows nothing, one
+    whose optimizer is compiled nothing of its optimizer.
+    """
+
+    threads: int | None = None
+    matmul_precision: str | None = None
+    """torch.get_num_threads(), torch.get_float32_matmul_precision(): "highest" is without tf32."""
+    cudnn_benchmark: bool | None = None
+    deterministic: bool | None = None
+    anomaly: bool | None = None
+    """Deterministic algorithms only; autograd's anomaly detection. Both are slower."""
+    autocast: str | None = None
+    """Type that autocast was seen to use, as "bfloat16"; "" where products were seen to run without
+    it, None where the graph does not show it (a compiled forward, in an older torch)."""
+    scaler: bool | None = None
+    """A GradScaler that is enabled steps the optimizer."""
+    optimizer: str | None = None
+    foreach: bool | None = None
+    fused: bool | None = None
+    """Class and settings of the optimizer that updates most bytes; None where PyTorch chooses."""
+    parameters: int | None = None
+    parameter_bytes: int | None = None
+    """Tensors that it updates, all groups."""
+    parameter_dtype: str | None = None
+    parameter_device: str | None = None
+    """Of most of those bytes, as "float32" and "cuda"."""
+    cudnn_tf32: bool | None = None
+    """fp32 convolutions may use tf32."""
+    capability: int | None = None
+    """Of the CUDA device that the parameters lie on, 90 for 9.0; None on others."""
+    set_to_none: bool | None = None
+    """`zero_grad` drops gradients; False where they are filled with zeros and live on."""
+    failed_guard: str | None = None
+    """Which failed last, of what was compiled anew most often, as dynamo words it:
+    "L['n'] == 3  # y = x * n  # train.py:12 in forward"."""
+    table_rows: int | None = None
+    table_bytes: int | None = None
+    table_lookups: int | None = None
+    """Of embeddings with most of those bytes and dense gradients: lookups in one backward."""
+    training_thread: int | None = None
+    """The kernel's id of the thread that runs the backward, in the process's own pid namespace."""
+    profiler: bool | None = None
+    """A profiler of the program's own recorded as a backward began."""
+    unused_parameters: int | None = None
+    graph_parameters: int | None = None
+    """Of the parameters that a backward computes gradients for, those that nothing updates, and
+    all."""
+    unused_nodes: float | None = None
+    """Part of the operations of that backward which lead to those alone, 0 to 1."""
+    graph_nodes: int | None = None
+    graph_uses: int | None = None
+    """Operations that one backward goes through, the mean of the last; and how many of them use the
+    value, or the parameter, that most of them use."""
+    graph_added_bytes: int | None = None
+    """Of gradients of parameters that such a backward adds to those of an earlier use."""
+    cpu_bf16: bool | None = None
+    """The process's CPU multiplies bf16 in one instruction."""
+    host_parameters: int | None = None
+    """Of the tensors that the optimizer updates those that are in the CPU's memory."""
+    filters: int | None = None
+    depthwise_filters: int | None = None
+    """Weights of convolutions not in channels_last; and those with one channel in (no order)."""
+    repeated_layer: RepeatedLayer | None = None
+    """Of the last graph that was walked, the one with the most bytes to add; on a CPU alone."""
