@@ -34,6 +34,8 @@ def decode(words):
         ("word = self._sample_event(scores)", True),
         ("word = Categorical(logits=scores).sample()", True),
         ("word, reward, done = env.step(scores)", True),
+        ("state = state.detach()", True),
+        ("state = repackage_hidden(state)", True),
     ],
 )
 def test_a_loop_that_chooses_what_comes_next(tmp_path: Path, line: str, chooses: bool) -> None:

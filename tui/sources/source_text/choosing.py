@@ -1,5 +1,6 @@
 """Whether a loop chooses, from what its net says, what the next turn begins with: the word that is
-likeliest, an action in an environment. No gradient goes through that, so no graph shows it."""
+likeliest, an action in an environment. No gradient goes through that, so no graph shows it, nor
+through a state that is detached."""
 
 import ast
 import re
@@ -11,11 +12,11 @@ from .places import LOOPS, Place, learns
 from .turns import MODULES
 
 CHOICES: Final = re.compile(
-    r"(^|_)(argmax|topk|multinomial|sampled?|bernoulli|categorical|greedy|act|actions?|choose|choice)"
-    r"(_|$)",
+    r"(^|_)(argmax|topk|multinomial|sampled?|bernoulli|categorical|greedy|act|actions?|choose|choice"
+    r"|detach|repackage|numpy)(_|$)",
     re.IGNORECASE,
 )
-"""In the name of what is called."""
+"""In the name of what is called: it chooses, or cuts off the gradient of what goes on."""
 
 
 def chooses(way: Sequence[Place]) -> bool:
