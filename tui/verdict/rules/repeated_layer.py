@@ -18,16 +18,16 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
 MOST_ROWS: Final = 32
-"""Of a call: with 64 its arithmetic takes as long as its weight (1.0 to 1.2x for one call of all,
-256 to 5,000 and 20,000), and with 128 one call was slower for scores of 300 MB (0.9x)."""
+"""Of a call: with 64 its arithmetic takes as long as its weight (1.1 to 1.3x for one call of all)."""
 LEAST_BYTES: Final = 1_000_000
 """Of a weight: what calls of smaller ones take is their operations."""
-IN_CACHE_BYTES: Final = 4_000_000
-RATES_B_NS: Final = (1.8, 4.0, 1.2)
-IN_CACHE_B_NS: Final = (4.0, 6.0, 3.0)
+IN_CACHE_BYTES: Final = 8_000_000
+IN_CACHE_B_NS: Final = (5.0, 8.0, 3.7)
+RATES_B_NS: Final = (2.5, 4.0, 1.2)
 """Bytes of the weight to a ns that one call of all saves for each further call: the mean, the most
-and the least. Layers of 256 to 1,000, 5,000 and 20,000 with their cross entropy, 30 calls of 4 to
-32 rows on a core: 3.3 to 5.1, 1.4 to 2.2, 1.2 to 1.4."""
+and the least. Layers of 256 to 1,000 (3.7 to 4.2), 2,500 (6.7 and 7.5; 23 for 32 rows), 5,000 (4.3
+to 6.3) and 20,000 (2.0 to 3.5) with their cross entropy, 30 calls of 4, 8 and 32 rows on two cores;
+on one beside other processes 1.2 to 5.1."""
 FLOAT_BYTES: Final = 4
 LINEAR: Final = ("Linear.forward (torch/nn/modules/linear.py", "linear (torch/nn/functional.py")
 
