@@ -18,7 +18,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
 MOST_ROWS: Final = 32
-"""Of a call: with 64 its arithmetic takes as long as its weight (1.1 to 1.3x for one call of all)."""
+"""Of a call: with 64 its arithmetic takes as long as its weight (1.1 to 1.3x for one of all)."""
 LEAST_BYTES: Final = 1_000_000
 """Of a weight: what calls of smaller ones take is their operations."""
 IN_CACHE_BYTES: Final = 8_000_000
