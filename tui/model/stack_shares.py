@@ -98,7 +98,8 @@ def _shares(
         for name, _ in own_functions(stack.frames, library)
     }
     for stack, phase in zip(stacks, phases, strict=True):
-        in_net = net_at(stack.frames, by_hand) is not None
+        net = net_at(stack.frames, by_hand)
+        in_net = net is not None
         if phase == "other" and in_net:
             phase = "forward"  # a module's own lines are; `self.weight[ids]` calls nothing by name
         looping = library if own_line(stack.frames) in loop else ""
@@ -120,6 +121,7 @@ def _shares(
             evaluation=evaluation,
             acts=(acts(stack.frames) or stack.acts) if phase == "evaluation" else None,
             feeds=stack.feeds and phase == "evaluation",
+            asked=_asks(stack, net) if phase == "forward" else "",
             in_parts=stack.in_parts,
             in_turns=stack.in_turns,
             unpacked=stack.unpacked,
@@ -135,3 +137,8 @@ def _shares(
         replace(place, share=count / total, samples=total)
         for place, count in places.most_common(MOST_PLACES)
     )
+
+
+def _asks(stack: StackCount, net: int | None) -> str:
+    """The frame that calls a net without its gradients, for what a training learns in each step."""
+    return stack.frames[net - 1] if net and stack.feeds and stack.in_step else ""

@@ -27,6 +27,11 @@ def called_function(frame: str) -> str:
     return function_of(_whole_name(frame))
 
 
+def called_at(frame: str) -> str:
+    """ "Envs.step_wait (a2c.py:302)" of the same: the function, with the line in it."""
+    return f"{_whole_name(frame)} ({frame.rpartition(' (')[2]}"
+
+
 def _whole_name(frame: str) -> str:
     """ "Envs.step_wait", without what lies within."""
     match = _FRAME.match(frame)

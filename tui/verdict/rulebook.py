@@ -17,6 +17,7 @@ from .rules.compute import by_parts, compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
 from .rules.double_precision import in_float64
 from .rules.evaluation import evaluation, evaluation_under_way
+from .rules.frozen_net import frozen_net
 from .rules.growing_graph import growing_graph
 from .rules.h2d import h2d
 from .rules.healthy import healthy
@@ -85,7 +86,7 @@ def _never(*_: object) -> None:
 
 def _compute(window: StepWindow) -> Finding | None:
     """What is not needed at all comes before what could be done in another type."""
-    unneeded = growing_graph(window) or unused_gradients(window)
+    unneeded = growing_graph(window) or unused_gradients(window) or frozen_net(window)
     return unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
 
 

@@ -50,6 +50,8 @@ class FrameShare:
     where neither the stack nor its source tells…"""
     feeds: bool = False
     """…and a training learns from what is asked there."""
+    asked: str = ""
+    """The frame that asks, in each step, a net which does not learn there: a frozen encoder."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other…"""
     in_turns: str = ""

@@ -97,6 +97,18 @@ for step in range(9999):
     seen, reward, done, _ = env.step(action.numpy())
     agent.update(buffer.sample())
 """
+FROZEN = """
+def to_latent(now, then):
+    with torch.no_grad():
+        now, then = [vae(x)[1] for x in (now, then)]  # 2
+    return now, then
+
+for batch in loader:
+    now, then = to_latent(*batch)  # 1
+    loss = net(now, then)
+    loss.backward()
+    optimizer.step()
+"""
 UPDATES = ("<module>", "Agent.update", "Agent.target")
 
 
@@ -112,6 +124,8 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         (LOOKS, ("<module>", "Net.generate"), False),
         (GRPO, ("<module>", "generate"), False),
         (PLANS, ("<module>", "Agent.plan", "Agent.value"), False),
+        (FROZEN, ("<module>", "to_latent"), True),
+        (FROZEN.replace("in (now, then)]", "in batches]"), ("<module>", "to_latent"), False),
     ],
     ids=[
         "time steps",
@@ -123,6 +137,8 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         "a look",
         "texts",
         "actions",
+        "two that are written out",
+        "a list of them",
     ],
 )
 def test_a_target_is_asked_for_in_each_step(

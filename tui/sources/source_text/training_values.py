@@ -9,7 +9,7 @@ from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import asks_environment
-from .places import LOOPS, MOST_TREES, Function, Place, holds, learns
+from .places import LOOPS, MOST_TREES, Comprehension, Function, Place, holds, learns
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
@@ -49,14 +49,24 @@ def feeds_training(way: Sequence[Place], loop: ast.AST, inner: Place | None) -> 
 def asked_in_step(way: Sequence[Place], helpers: int) -> bool:
     """What so many of the innermost frames answer, and the next one learns from, is asked for in
     each step: in no loop, as texts are made in, or the answers to a whole set, but one that trains
-    or counts time steps. A loop whose inner loop alone trains asks once an epoch."""
-    if any(isinstance(one, LOOPS) for place in way[:helpers] for one in place.around()):
+    or counts time steps, or goes over what is written out, `for x in (now, then)`. A loop whose
+    inner loop alone trains asks once an epoch."""
+    around = (one for place in way[:helpers] for one in place.around() if isinstance(one, LOOPS))
+    if not all(map(_is_written_out, around)):
         return False
     loops = [one for one in way[helpers].around() if isinstance(one, LOOPS)]
     training = next((one for one in loops if learns(one)), None)
     if training is not None and not learns(training, nested=False):
         return False
     return all(learns(one) or _counts(one) for one in loops)
+
+
+def _is_written_out(loop: ast.AST) -> bool:
+    if isinstance(loop, Comprehension):
+        sources = [one.iter for one in loop.generators]
+    else:
+        sources = [loop.iter] if isinstance(loop, ast.For) else []
+    return bool(sources) and all(isinstance(one, (ast.Tuple, ast.List)) for one in sources)
 
 
 def _counts(loop: ast.AST) -> bool:

@@ -35,7 +35,7 @@ from ..pauses import Pauses, host_parts, outliers
 from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import Share, at_most, share_of
+from ..statistics import Share, at_most, lesser, of_samples, share_of
 from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -261,4 +261,19 @@ def _own(share: Share, window: StepWindow) -> Share:
     if window.sees_loading:
         # Else all from one update to the next backward is "forward", an evaluation too.
         others += evaluated_within(window)
-    return Share(*(max(0.0, part - others) for part in (share.mean, share.low, share.high)))
+    left = Share(*(max(0.0, part - others) for part in (share.mean, share.low, share.high)))
+    return left if window.gpu_present else lesser(left, _outside_of_nets(window))
+
+
+def _outside_of_nets(window: StepWindow) -> Share:
+    """What samples show in no net: where two loaders feed a step, the first one's forward lies
+    between two fetches, and no mark tells it from Python (DANN: 37 % of each step)."""
+    places = main_places(window)
+    if window.stacks is None or not places:
+        return Share(1.0, 1.0, 1.0)
+    inside = share_where(places, lambda one: one.phase == "backward" or _in_forward(one))
+    return of_samples(1.0 - inside, window.stacks.main_samples)
+
+
+def _in_forward(place: FrameShare) -> bool:
+    return place.in_net and place.phase == "forward"

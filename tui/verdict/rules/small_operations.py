@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ...steps import Step
 from ..code_loops import Loop, looped_cells, looped_parts
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
@@ -65,7 +66,7 @@ def small_operations(window: StepWindow) -> SmallOperations | None:
     backwards = sum(row.backwards for row in window.steps) / max(1, total.steps)
     count = settings.graph_nodes * backwards
     step_ns = total.wall_ns / max(1, total.steps)
-    net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps) / max(1, total.steps)
+    net_ns = sum(_net_ns(row, window.sees_loading) for row in window.steps) / max(1, total.steps)
     if not count or not net_ns:
         return None
     added = (settings.graph_added_bytes or 0) * backwards
@@ -87,6 +88,13 @@ def small_operations(window: StepWindow) -> SmallOperations | None:
         share=share,
         turns=settings.graph_uses or 1,
     )
+
+
+def _net_ns(row: Step, sees_loading: bool) -> int:
+    """Without a loader "forward" is all from an update to the next backward, a rollout as well:
+    then the net's own forward is taken to last no longer than its backward."""
+    forward_ns = row.forward_ns if sees_loading else min(row.forward_ns, row.backward_ns)
+    return forward_ns + row.backward_ns
 
 
 def small_operations_in_a_loop(window: StepWindow) -> Finding | None:

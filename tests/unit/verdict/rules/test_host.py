@@ -39,6 +39,23 @@ def test_twenty_ms_a_step_outside_are_the_hosts() -> None:
     assert judged.confidence >= 0.8
 
 
+def test_a_forward_between_two_fetches_is_no_python() -> None:
+    """Two loaders feed a step: no mark tells the first one's forward from Python (DANN: 37 %)."""
+    rows = even(60, data_ms=2, forward_ms=45, backward_ms=45, optimizer_ms=2, other_ms=35)
+    line = "conv2d (torch/nn/modules/conv.py:5)", "train (train.py:131)"
+    backward = FrameShare(0.4, "_engine_run_backward (torch/autograd/graph.py:1)", None,
+                          phase="backward", samples=80)  # fmt: skip
+
+    def judged(in_net: bool) -> str:
+        phase: Any = "forward" if in_net else "other"
+        other = FrameShare(0.58, *line, phase=phase, in_net=in_net, samples=80)
+        seen = replace(stacks(main=[METRICS]), main=(other, backward))
+        return verdict(window(rows, stacks=seen)).finding.kind
+
+    assert judged(in_net=True) == "healthy"
+    assert judged(in_net=False) == "host"
+
+
 def test_a_slow_loop_is_named_by_its_function() -> None:
     places = [
         (0.2, "spread.<locals>.<genexpr> (train.py:60)", None),

@@ -1,0 +1,73 @@
+"""A net that does not learn answers in each step, on a CPU."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.frozen_net import frozen_net
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.windows import even, window
+
+ASKER = "to_latent.<locals>.<listcomp> (train.py:98)"
+CONV = "Conv2d._conv_forward (torch/nn/modules/conv.py:560)"
+
+
+def net_at(caller: str, share: float, **fields: Any) -> FrameShare:
+    given = {"phase": "forward", "samples": 100, "in_net": True, **fields}
+    return FrameShare(share, CONV, caller, "x = self.conv1(x)", **given)
+
+
+def seen(*more: FrameShare, **frozen: Any) -> StepWindow:
+    encoder = net_at("Encoder.forward (vae.py:50)", 0.6, **{"asked": ASKER, **frozen})
+    own = net_at("Memory.forward (rnn.py:64)", 0.1)
+    backward = FrameShare(0.25, "_engine_run_backward (torch/autograd/graph.py:1072)", None,
+                          phase="backward", samples=100)  # fmt: skip
+    stacks = Stacks(100, (encoder, own, backward, *more), 0, (), None, main_unplaced=0.0)
+    return window(even(60, forward_ms=70, backward_ms=25, optimizer_ms=5), stacks=stacks)
+
+
+def test_a_net_that_does_not_learn_is_the_verdict() -> None:
+    found = frozen_net(seen())
+    assert found is not None
+    assert found.headline == "a net that does not learn takes 60% of each step"
+    assert "to_latent (train.py:98)" in found.advice[0]
+    assert found.forecast is not None
+    assert found.forecast.low == 1.0
+    assert found.forecast.speedup == pytest.approx(2.5)
+    judged = Engine().judge(seen()).finding
+    assert (judged.kind, judged.sub) == ("compute", "frozen-net")
+
+
+def test_the_net_that_learns_may_be_asked_without_gradients_as_well() -> None:
+    """Labels that it guesses, an average of it, a target that follows it."""
+    also = net_at("Encoder.forward (vae.py:52)", 0.02)
+    assert frozen_net(seen(also)) is None
+    few = net_at("Head.forward (vae.py:90)", 0.06, asked=ASKER)
+    assert frozen_net(seen(also, few)) is None, "what else the same line asks"
+
+
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        {"asked": ""},
+        {"asked": "target_values (dqn.py:30)"},
+        {"line": "q = self.target_net(x)"},
+        {"line": "k = self.momentum_encoder(x)"},
+    ],
+)
+def test_a_target_moves(frozen: dict[str, Any]) -> None:
+    line = frozen.pop("line", None)
+    given = seen(**frozen)
+    if line is not None:
+        stacks = given.stacks
+        assert stacks is not None
+        first, *others = stacks.main
+        given = replace(given, stacks=replace(stacks, main=(replace(first, line=line), *others)))
+    assert frozen_net(given) is None
+
+
+def test_on_a_gpu_samples_do_not_show_what_kernels_take() -> None:
+    assert frozen_net(replace(seen(), gpu_present=True)) is None

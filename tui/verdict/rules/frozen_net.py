@@ -1,0 +1,60 @@
+"""On a CPU: a net that does not learn answers in each step, for a training that learns from it: a
+frozen encoder, a teacher."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from ..code_places import main_places, share_held
+from ..findings import Evidence, Finding, Forecast
+from ..format import percent
+from ..place_names import called_at, users_function
+from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
+from ..statistics import of_samples
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+
+FOLLOWS: Final = re.compile(
+    r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg|averaged|shadow|key_?encoder|slow)",
+    re.IGNORECASE,
+)
+"""In the frames and lines of a net that is updated after all, from the one that learns: what it
+answers changes, and nothing of it can be stored."""
+
+
+def frozen_net(window: StepWindow) -> Finding | None:
+    """By samples; a GPU's time is not the host's. A net of which the same functions were seen to
+    learn as well may be the one that learns, or follows it. What is stored is read again, and what
+    draws another crop each time cannot be stored: the forecast goes from nothing to all of it."""
+    if window.gpu_present or window.stacks is None:
+        return None
+    inside = [one for one in main_places(window) if one.in_net and one.phase == "forward"]
+    learning = {users_function(one) for one in inside if not one.asked}
+    asked = [one for one in inside if one.asked]
+    moving = {one.asked for one in asked if users_function(one) in learning or _follows(one)}
+    asked = [one for one in asked if one.asked not in moving]
+    share = of_samples(share_held(asked), window.stacks.main_samples)
+    if not asked or share.mean < CONTRIBUTOR:
+        return None
+    most = max(asked, key=lambda place: place.share)
+    where = called_at(most.asked)
+    found = cause(
+        "compute",
+        "frozen-net",
+        share,
+        f"a net that does not learn takes {percent(share.mean)} of each step",
+        (Evidence(f"it is asked in {where}, without gradients", "py-spy", share.mean),),
+        (
+            "compute its answers once for the whole data and store them, where nothing changes a "
+            f"sample from epoch to epoch: {where}",
+            "else call only the part of it that the training uses, for a whole batch at once, in "
+            "bf16 or at a smaller size",
+        ),
+    )
+    return replace(found, forecast=Forecast(speedup_of(share.mean), 1.0, speedup_of(share.high)))
+
+
+def _follows(place: FrameShare) -> bool:
+    texts = (place.asked, place.frame, place.caller or "", place.line)
+    return any(FOLLOWS.search(text) for text in texts)
