@@ -1,6 +1,5 @@
 """The optimizers that were seen to step: what they update and how, looked at once each."""
 
-import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -23,7 +22,8 @@ momentum of sparse gradients is sparse itself and grows with each step (on a CPU
 sixty). The other optimizers of `torch.optim` but SparseAdam take none at all."""
 FILTERS: Final = (4, 5)
 """Dimensions of weights of convolutions over pictures and volumes. Of those with one point, or one
-channel in, no stride shows their order."""
+channel in, no stride shows their order; those of texts, which are one point wide, lose by it
+(DPCNN: 0.3x)."""
 SCALER_CALLS: Final = "_maybe_opt_step"
 """GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
 
@@ -142,7 +142,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
                 continue  # of a module that was never called: it has no size
             parameters += 1
             on_host += parameter.device.type == "cpu"
-            if parameter.dim() in FILTERS and math.prod(parameter.shape[2:]) > 1:
+            if parameter.dim() in FILTERS and min(parameter.shape[2:]) > 1:
                 filters += parameter.size(1) > 1 and _is_plain(parameter)
                 depthwise += parameter.size(1) == 1
             place = parameter.dtype, parameter.device

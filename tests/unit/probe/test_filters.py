@@ -20,6 +20,7 @@ from gpuwatch.probe.settings.optimizers import facts_of
         (nn.Conv2d(8, 8, 3, groups=8), None, 0, 1),
         (nn.Conv2d(8, 8, 3, groups=8), torch.channels_last, 0, 1),
         (nn.Conv2d(8, 8, 1), None, 0, 0),
+        (nn.Conv2d(8, 8, (3, 1)), None, 0, 0),
         (nn.Conv1d(3, 8, 3), None, 0, 0),
         (nn.Linear(8, 8), None, 0, 0),
     ],

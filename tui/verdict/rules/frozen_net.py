@@ -16,11 +16,12 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
 FOLLOWS: Final = re.compile(
-    r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg|averaged|shadow|key_?encoder|slow)",
+    r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg|averaged|shadow|key_?encoder|slow"
+    r"|fake|netg|gen(erator)?[^a-z])",
     re.IGNORECASE,
 )
-"""In the frames and lines of a net that is updated after all, from the one that learns: what it
-answers changes, and nothing of it can be stored."""
+"""In the frames and lines of a net that is updated after all, from the one that learns or in its
+turn, as a generator: what it answers changes, and nothing of it can be stored."""
 
 
 def frozen_net(window: StepWindow) -> Finding | None:

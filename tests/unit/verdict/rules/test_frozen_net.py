@@ -56,6 +56,8 @@ def test_the_net_that_learns_may_be_asked_without_gradients_as_well() -> None:
         {"asked": "target_values (dqn.py:30)"},
         {"line": "q = self.target_net(x)"},
         {"line": "k = self.momentum_encoder(x)"},
+        {"line": "fakes = netG(z)"},
+        {"line": "x = self.generator(z)"},
     ],
 )
 def test_a_target_moves(frozen: dict[str, Any]) -> None:
