@@ -16,8 +16,8 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
 FOLLOWS: Final = re.compile(
-    r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg|averaged|shadow|key_?encoder|slow"
-    r"|fake|netg|gen(erator)?[^a-z])",
+    r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg_?(model|net)|averaged|shadow"
+    r"|key_?encoder|fake|netg|gen(erator)?[^a-z])",
     re.IGNORECASE,
 )
 """In the frames and lines of a net that is updated after all, from the one that learns or in its

@@ -16,8 +16,8 @@ CONV = "Conv2d._conv_forward (torch/nn/modules/conv.py:560)"
 
 
 def net_at(caller: str, share: float, **fields: Any) -> FrameShare:
-    given = {"phase": "forward", "samples": 100, "in_net": True, **fields}
-    return FrameShare(share, CONV, caller, "x = self.conv1(x)", **given)
+    given = {"phase": "forward", "samples": 100, "in_net": True, "line": "x = self.conv1(x)"}
+    return FrameShare(share, CONV, caller, **{**given, **fields})
 
 
 def seen(*more: FrameShare, **frozen: Any) -> StepWindow:
@@ -61,14 +61,12 @@ def test_the_net_that_learns_may_be_asked_without_gradients_as_well() -> None:
     ],
 )
 def test_a_target_moves(frozen: dict[str, Any]) -> None:
-    line = frozen.pop("line", None)
-    given = seen(**frozen)
-    if line is not None:
-        stacks = given.stacks
-        assert stacks is not None
-        first, *others = stacks.main
-        given = replace(given, stacks=replace(stacks, main=(replace(first, line=line), *others)))
-    assert frozen_net(given) is None
+    assert frozen_net(seen(**frozen)) is None
+
+
+def test_a_layer_that_averages_follows_no_net() -> None:
+    given = seen(line="x = self.avgpool(x)")
+    assert frozen_net(given) is not None
 
 
 def test_on_a_gpu_samples_do_not_show_what_kernels_take() -> None:
