@@ -38,17 +38,25 @@ def repeated_layer(users: Users) -> Layer | None:
         products = _products(users, weight)
         rows = sorted(map(_rows, products))
         if rows and rows[0] and not _any_waits(products):
-            outputs, inputs = parameter_of(weight).shape
-            return len(products), rows[len(rows) // 2], int(inputs), int(outputs)
+            inputs, outputs = map(int, parameter_of(weight).shape)
+            if name_of(users[weight][0]) == TRANSPOSED:
+                inputs, outputs = outputs, inputs
+            return len(products), rows[len(rows) // 2], inputs, outputs
     return None
 
 
 def _products(users: Users, weight: Any) -> list[Any]:
-    """The calls of the layer; none where the weight has another use as well."""
+    """The calls of the layer; none where the weight has another use as well, or is what layers are
+    called with, as an input that wants a gradient."""
     found: list[Any] = []
     for user in users[weight]:
-        found += users.get(user, ()) if name_of(user) == TRANSPOSED else (user,)
-    return found if all(name_of(one) in PRODUCTS for one in found) else []
+        is_turned = name_of(user) == TRANSPOSED
+        last = user if is_turned else weight
+        for one in users.get(user, ()) if is_turned else (user,):
+            if name_of(one) not in PRODUCTS or one.next_functions[-1][0] is not last:
+                return []
+            found.append(one)
+    return found
 
 
 def _rows(product: Any) -> int:

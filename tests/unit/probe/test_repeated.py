@@ -67,3 +67,19 @@ def test_a_weight_with_another_use_is_no_such_layer() -> None:
     net = nn.Linear(WIDE, VOCABULARY)
     parts = torch.randn(WORDS, ROWS, WIDE)
     assert seen(sum(net(one).sum() for one in parts) + net.weight.pow(2).sum()) is None
+
+
+def test_what_many_layers_are_called_with_is_no_layer() -> None:
+    """Heads, each with a weight of its own."""
+    given = torch.randn(ROWS, WIDE, requires_grad=True)
+    weights = [nn.Parameter(torch.randn(WIDE, 3)) for _ in range(WORDS)]
+    heads = [nn.Linear(WIDE, 3) for _ in range(WORDS)]
+    assert seen(torch.stack([given @ one for one in weights]).sum()) is None
+    assert seen(torch.stack([one(given) for one in heads]).sum()) is None
+
+
+def test_a_weight_may_be_multiplied_with_as_it_is() -> None:
+    weight = nn.Parameter(torch.randn(WIDE, VOCABULARY))
+    parts = torch.randn(WORDS, ROWS, WIDE)
+    layer = seen(torch.stack([one @ weight for one in parts]).sum())
+    assert layer == (WORDS, ROWS, WIDE, VOCABULARY)
