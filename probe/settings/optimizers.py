@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 from weakref import ref
 
+from ..loaders import runs_no_code
 from .flags import type_name
 from .tables import tall
 
@@ -20,10 +21,6 @@ REFUSES_SPARSE: Final = {
 """Settings with which these take no sparse gradients: weight decay raises a RuntimeError, and the
 momentum of sparse gradients is sparse itself and grows with each step (on a CPU 3 ms became 26 in
 sixty). The other optimizers of `torch.optim` but SparseAdam take none at all."""
-FILTERS: Final = (4, 5)
-"""Dimensions of weights of convolutions over pictures and volumes. Of those with one point, or one
-channel in, no stride shows their order; those of texts, which are one point wide, lose by it
-(DPCNN: 0.3x)."""
 SCALER_CALLS: Final = "_maybe_opt_step"
 """GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
 
@@ -136,15 +133,18 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
     parameters = on_host = filters = depthwise = 0
+    volumes = False
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if is_lazy(parameter):
                 continue  # of a module that was never called: it has no size
             parameters += 1
             on_host += parameter.device.type == "cpu"
-            if parameter.dim() in FILTERS and min(parameter.shape[2:]) > 1:
-                filters += parameter.size(1) > 1 and _is_plain(parameter)
-                depthwise += parameter.size(1) == 1
+            volumes |= parameter.dim() == 5
+            if parameter.dim() == 4:
+                plain, alone = _filter(parameter)
+                filters += plain
+                depthwise += alone
             place = parameter.dtype, parameter.device
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
@@ -159,14 +159,24 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "parameter_device": None if device is None else device.type,
         "capability": _capability(device),
         "host_parameters": on_host,
-        "filters": filters,
+        "filters": 0 if volumes else filters,
         "depthwise_filters": depthwise,
     }
 
 
-def _is_plain(weight: Any) -> bool:
-    """Its channels do not come last, as they do in channels_last."""
-    return weight.layout is sys.modules["torch"].strided and weight.stride(1) != 1
+def _filter(weight: Any) -> tuple[bool, bool]:
+    """Whether a tensor of four dimensions is a filter whose channels do not come last; and whether
+    it has one channel in, which has no order. Those that are one point wide, as a text's, lose by
+    channels_last (DPCNN: 0.3x), and of volumes it is an error."""
+    torch: Any = sys.modules["torch"]
+    if not runs_no_code(type(weight), torch) or weight.layout is not torch.strided:
+        return False, False
+    if weight.is_nested:
+        return False, False
+    _, channels, *points = torch.Tensor.size(weight)
+    if min(points) < 2:
+        return False, False
+    return channels > 1 and torch.Tensor.stride(weight)[1] != 1, channels == 1
 
 
 def _set_to(optimizer: Any, name: str) -> bool | None:

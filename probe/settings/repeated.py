@@ -5,6 +5,7 @@ One call for all of them reads its weight once.
 The graph shows it, but for what has no gradient: a choice by `argmax` that goes into the next turn.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -32,17 +33,26 @@ Layer = tuple[int, int, int, int]
 def repeated_layer(users: Users) -> Layer | None:
     """None where there is none."""
     leaves = (one for one, often in users.items() if len(often) >= FEWEST_CALLS and is_leaf(one))
-    weights = [one for one in leaves if getattr(parameter_of(one), "ndim", 0) == 2]
+    weights = [one for one in leaves if bytes_of(one) and _dimensions(one) == 2]
     weights.sort(key=lambda one: (len(users[one]) - 1) * bytes_of(one), reverse=True)
+    left = MOST_NODES
     for weight in weights[:MOST_LAYERS]:
         products = _products(users, weight)
         rows = sorted(map(_rows, products))
-        if rows and rows[0] and not _any_waits(products):
-            inputs, outputs = map(int, parameter_of(weight).shape)
+        if not rows or not rows[0]:
+            continue
+        waits, met = _any_waits(products, left)
+        left -= met
+        if not waits:
+            inputs, outputs = map(int, sys.modules["torch"].Tensor.size(parameter_of(weight)))
             if name_of(users[weight][0]) == TRANSPOSED:
                 inputs, outputs = outputs, inputs
             return len(products), rows[len(rows) // 2], inputs, outputs
     return None
+
+
+def _dimensions(weight: Any) -> int:
+    return int(sys.modules["torch"].Tensor.dim(parameter_of(weight)))
 
 
 def _products(users: Users, weight: Any) -> list[Any]:
@@ -65,17 +75,18 @@ def _rows(product: Any) -> int:
     return int(sizes[0]) if sizes else 0
 
 
-def _any_waits(products: Iterable[Any]) -> bool:
-    """One of them needs what another has made; or there is too much below them to know."""
+def _any_waits(products: Iterable[Any], most: int) -> tuple[bool, int]:
+    """Whether one of them needs what another has made, or there are more than `most` nodes below
+    them; and how many were met."""
     own = set(products)
     met = set[Any]()
     waiting = [below for one in own for below, _ in one.next_functions]
     while waiting:
         node = waiting.pop()
-        if node in own or len(met) > MOST_NODES:
-            return True
+        if node in own or len(met) > most:
+            return True, len(met)
         if node is None or node in met or is_leaf(node):
             continue
         met.add(node)
         waiting += (below for below, _ in node.next_functions)
-    return False
+    return False, len(met)

@@ -8,8 +8,9 @@ from ..loaders import runs_no_code
 from .autocast import is_leaf
 
 MOST_NODES: Final = 20_000
-"""A walk takes 0.7 to 1 us a node (two cores, torch 2.13), 20 ms for so many: the forward and the
-backward of such a graph have taken 130 ms at the least. Of a larger one it is "at least"."""
+"""A walk takes 0.7 to 1 us a node (two cores, torch 2.13), 20 ms for so many, and once more as
+long where a repeated layer is looked for: the forward and the backward of such a graph have taken
+130 ms at the least. Of a larger one it is "at least"."""
 
 Users = dict[Any, list[Any]]
 """Of a node those that its result goes to, or of a leaf those that use the parameter."""

@@ -14,8 +14,8 @@ from gpuwatch.probe.settings.optimizers import facts_of
     [
         (nn.Conv2d(3, 8, 3), None, 1, 0),
         (nn.Conv2d(3, 8, 3), torch.channels_last, 0, 0),
-        (nn.Conv3d(3, 8, 3), None, 1, 0),
-        (nn.Conv3d(3, 8, 3), torch.channels_last_3d, 0, 0),
+        (nn.Conv3d(3, 8, 3), None, 0, 0),
+        (nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv3d(3, 8, 3)), None, 0, 0),
         (nn.ConvTranspose2d(8, 3, 2), None, 1, 0),
         (nn.Conv2d(8, 8, 3, groups=8), None, 0, 1),
         (nn.Conv2d(8, 8, 3, groups=8), torch.channels_last, 0, 1),

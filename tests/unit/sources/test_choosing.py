@@ -12,6 +12,9 @@ def learn(batch):
     loss.backward()
     hits = scores.argmax(1)
 
+def likeliest(scores):
+    return scores.argmax(1)
+
 def decode(words):
     loss = 0
     for word, wanted in zip(words, words[1:]):
@@ -36,6 +39,10 @@ def decode(words):
         ("word, reward, done = env.step(scores)", True),
         ("state = state.detach()", True),
         ("state = repackage_hidden(state)", True),
+        ("state = state.data", True),
+        ("state = (scores > 0).float()", True),
+        ("word = scores.sort(1, descending=True)[1][:, 0]", True),
+        ("word = likeliest(scores)", True),
     ],
 )
 def test_a_loop_that_chooses_what_comes_next(tmp_path: Path, line: str, chooses: bool) -> None:
@@ -65,3 +72,16 @@ def train(loader):
         hits += (scores.argmax(1) == y).sum()
 """
     assert not structure(tmp_path, text, "train").chooses
+
+
+def test_a_backward_after_many_turns_is_of_all_of_them(tmp_path: Path) -> None:
+    text = """
+def train(env):
+    for step in range(10_000):
+        scores = net(seen)  # 1
+        seen, reward, done = env.step(Categorical(logits=scores).sample())
+        losses.append(loss_of(scores, reward))
+        if (step + 1) % 16 == 0:
+            sum(losses).backward()
+"""
+    assert structure(tmp_path, text, "train").chooses

@@ -8,24 +8,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...verdict.syntax import name_of, root_of
-from .places import LOOPS, Place, learns
+from .places import FUNCTIONS, LOOPS, Place, learns
 from .turns import MODULES
+from .value_flow import LOOP_STATEMENTS
 
 CHOICES: Final = re.compile(
-    r"(^|_)(argmax|topk|multinomial|sampled?|bernoulli|categorical|greedy|act|actions?|choose|choice"
-    r"|detach|repackage|numpy)(_|$)",
+    r"(^|_)(argmax|argsort|topk|sort|multinomial|sampled?|bernoulli|categorical|greedy|act|actions?"
+    r"|choose|choice|pick|round|sign|where|item|tolist|detach|repackage|numpy)(_|$)",
     re.IGNORECASE,
 )
 """In the name of what is called: it chooses, or cuts off the gradient of what goes on."""
 
 
 def chooses(way: Sequence[Place]) -> bool:
-    """In a loop around one of these frames, innermost first, or in a function that is called from
-    there. What trains chooses for its metrics."""
+    """In a loop around one of these frames, innermost first, or in a function that is called there.
+    What trains in each turn chooses for its metrics."""
     called: list[ast.AST] = []
     for place in way:
-        loops = [one for one in place.around() if isinstance(one, LOOPS) and not learns(one)]
-        if loops and any(map(_chooses, (*loops, *called))):
+        loops = [one for one in place.around() if isinstance(one, LOOPS) and not _trains(one)]
+        helpers = [one for loop in loops for one in _called_in(loop, place.tree)]
+        if loops and any(map(_chooses, (*loops, *helpers, *called))):
             return True
         if learns(place.scope):
             return False
@@ -33,13 +35,32 @@ def chooses(way: Sequence[Place]) -> bool:
     return False
 
 
+def _trains(loop: ast.AST) -> bool:
+    """In each turn: a backward after every sixteenth is of the turns before it."""
+    body: Sequence[ast.stmt] = (
+        getattr(loop, "body", ()) if isinstance(loop, LOOP_STATEMENTS) else ()
+    )
+    return any(learns(one) for one in body if not isinstance(one, ast.If))
+
+
+def _called_in(loop: ast.AST, tree: ast.Module) -> list[ast.AST]:
+    """Functions of the same file, by their names."""
+    names = {name_of(one.func) for one in ast.walk(loop) if isinstance(one, ast.Call)}
+    return [one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name in names]
+
+
 def _chooses(node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Call) and _is_choice(one) for one in ast.walk(node))
+    return any(_is_choice(one) for one in ast.walk(node))
 
 
-def _is_choice(call: ast.Call) -> bool:
-    """`env.step(action)`, and not `optimizer.step()`; `scores.max(1)`, and not `lengths.max()`."""
-    name, given = name_of(call.func), len(call.args) + len(call.keywords)
-    if name == "max" and isinstance(call.func, ast.Attribute):
-        return given > (1 if root_of(call.func) in MODULES else 0)
+def _is_choice(node: ast.AST) -> bool:
+    """`env.step(action)`, and not `optimizer.step()`; `scores.max(1)`, and not `lengths.max()`;
+    `(y > 0).float()`, and `h.data`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "data" or isinstance(node.value, ast.Compare)
+    if not isinstance(node, ast.Call):
+        return False
+    name, given = name_of(node.func), len(node.args) + len(node.keywords)
+    if name == "max" and isinstance(node.func, ast.Attribute):
+        return given > (1 if root_of(node.func) in MODULES else 0)
     return CHOICES.search(name) is not None or (name == "step" and given > 0)

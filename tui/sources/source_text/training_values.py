@@ -66,7 +66,11 @@ def _is_written_out(loop: ast.AST) -> bool:
         sources = [one.iter for one in loop.generators]
     else:
         sources = [loop.iter] if isinstance(loop, ast.For) else []
-    return bool(sources) and all(isinstance(one, (ast.Tuple, ast.List)) for one in sources)
+    return bool(sources) and all(
+        isinstance(one, (ast.Tuple, ast.List))
+        and not any(isinstance(each, ast.Starred) for each in one.elts)
+        for one in sources
+    )
 
 
 def _counts(loop: ast.AST) -> bool:

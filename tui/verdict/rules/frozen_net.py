@@ -8,7 +8,7 @@ from typing import Final
 from ..code_places import main_places, share_held
 from ..findings import Evidence, Finding, Forecast
 from ..format import percent
-from ..place_names import called_at, users_function
+from ..place_names import called_at, own_frame, users_function
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import of_samples
@@ -17,7 +17,7 @@ from ..window import StepWindow
 
 FOLLOWS: Final = re.compile(
     r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg_?(model|net)|averaged|shadow"
-    r"|key_?encoder|fake|netg|gen(erator)?[^a-z])",
+    r"|key_?encoder|slow_|tgt|polyak|lagged|pseudo|fake|netg|gen(erator)?[^a-z])",
     re.IGNORECASE,
 )
 """In the frames and lines of a net that is updated after all, from the one that learns or in its
@@ -26,14 +26,19 @@ turn, as a generator: what it answers changes, and nothing of it can be stored."
 
 def frozen_net(window: StepWindow) -> Finding | None:
     """By samples; a GPU's time is not the host's. A net of which the same functions were seen to
-    learn as well may be the one that learns, or follows it. What is stored is read again, and what
+    learn as well may be the one that learns, or follows it; so may one of a library's, of which
+    only the line that calls it is known. What is stored is read again, and what
     draws another crop each time cannot be stored: the forecast goes from nothing to all of it."""
     if window.gpu_present or window.stacks is None:
         return None
     inside = [one for one in main_places(window) if one.in_net and one.phase == "forward"]
     learning = {users_function(one) for one in inside if not one.asked}
     asked = [one for one in inside if one.asked]
-    moving = {one.asked for one in asked if users_function(one) in learning or _follows(one)}
+    moving = {
+        one.asked
+        for one in asked
+        if users_function(one) in learning or _is_librarys(one) or _follows(one)
+    }
     asked = [one for one in asked if one.asked not in moving]
     share = of_samples(share_held(asked), window.stacks.main_samples)
     if not asked or share.mean < CONTRIBUTOR:
@@ -54,6 +59,10 @@ def frozen_net(window: StepWindow) -> Finding | None:
         ),
     )
     return replace(found, forecast=Forecast(speedup_of(share.mean), 1.0, speedup_of(share.high)))
+
+
+def _is_librarys(place: FrameShare) -> bool:
+    return called_at(own_frame(place) or "") == called_at(place.asked)
 
 
 def _follows(place: FrameShare) -> bool:

@@ -36,6 +36,11 @@ TRIMS_FIRST: Final = 0.5
 """Of what sorting saves: where less of it comes from that alone, texts are sorted at once."""
 RECURRENT: Final = re.compile(r"(LSTM|GRU|RNN)\.forward \(torch/nn/modules/rnn\.py")
 POSITION_CALL: Final = re.compile(r"\b(conv1d|scaled_dot_product_attention)\(")
+AT_EACH: Final = re.compile(
+    r"(Linear\.forward \(torch/nn/modules/linear\.py"
+    r"|(linear|log_softmax|softmax|cross_entropy|nll_loss|dropout) \(torch/nn/functional\.py)"
+)
+"""Computed at each position by itself; convolutions, attention and CRFs take several together."""
 ATTENDS: Final = re.compile(r"Attention|MultiHead|Transformer|attention")
 LEAST_OF_NET: Final = 1 / 3
 """Of a forward's samples, in layers that compute at each position. Only these count: what embeds
@@ -173,7 +178,7 @@ def _behind_packing(window: StepWindow, found: Lengths) -> Finding | None:
     before one that computes each position by itself, mostly the scores of a vocabulary. A GPU's
     time is not seen by the layer."""
     nets = forward_of_net(window)
-    again = [place for place in nets if place.padded_again]
+    again = [place for place in nets if place.padded_again and AT_EACH.match(place.frame)]
     if not again or window.gpu_present:
         return None
     kept = found.kept / found.to_longest

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from ...settings import RepeatedLayer
-from ..code_loops import looped_parts
-from ..code_places import main_places, share_held
+from ..code_loops import looped_cells, looped_parts
+from ..code_places import main_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import size
@@ -40,10 +40,10 @@ def repeated_layer(window: StepWindow) -> Finding | None:
     if window.gpu_present or settings is None or total.wall_ns <= 0:
         return None
     layer = settings.repeated_layer
-    if layer is None or layer.rows > MOST_ROWS:
+    if layer is None or layer.rows > MOST_ROWS or settings.parameter_dtype != "float32":
         return None
     inside = [one for one in main_places(window) if one.in_net and one.phase == "forward"]
-    if not inside or any(place.chooses for place in inside):
+    if not inside or any(place.chooses for place in inside) or looped_cells(window) is not None:
         return None
     share = _share(window, layer, total.wall_ns)
     if share is None or share.mean < CONTRIBUTOR:
@@ -61,16 +61,16 @@ def repeated_layer(window: StepWindow) -> Finding | None:
 
 def _instead(window: StepWindow) -> str:
     """One call of the whole net, where its source shows that the loop goes over parts of a batch;
-    else where the layer is, if most of what is called of linear layers is there."""
+    else where the layer is, if all that is called of linear layers is there."""
     loop = looped_parts(window)
     if loop is not None and loop.calls_net:
         return loop.instead
     linear = [place for place in main_places(window) if place.frame.startswith(LINEAR)]
-    most = max(linear, key=lambda place: place.share, default=None)
-    where = ""
-    if most is not None and 2 * most.share > share_held(linear):
-        where = f" ({own_frame(most)})"
-    return f"collect its inputs in the loop (torch.stack), and call it once behind that{where}"
+    places = {own_frame(place) for place in linear}
+    where = f": {places.pop()}" if len(places) == 1 else ""
+    return (
+        f"call it once for all, before the loop if its inputs are known there, or behind it{where}"
+    )
 
 
 def _bytes(layer: RepeatedLayer) -> int:
@@ -82,9 +82,9 @@ def _share(window: StepWindow, layer: RepeatedLayer, wall_ns: int) -> Share | No
     weight = _bytes(layer)
     if weight < LEAST_BYTES:
         return None
-    backwards = sum(row.backwards for row in window.steps)
+    steps = spent(window.steps).steps  # of several backwards it was seen in one
     net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps)
     rates = IN_CACHE_B_NS if weight < IN_CACHE_BYTES else RATES_B_NS
-    saved = (weight * (layer.calls - 1) * backwards / rate for rate in rates)
+    saved = (weight * (layer.calls - 1) * steps / rate for rate in rates)
     mean, low, high = (min(1.0, min(ns, net_ns) / wall_ns) for ns in saved)
     return Share(mean, low, high)

@@ -15,9 +15,9 @@ ASKER = "to_latent.<locals>.<listcomp> (train.py:98)"
 CONV = "Conv2d._conv_forward (torch/nn/modules/conv.py:560)"
 
 
-def net_at(caller: str, share: float, **fields: Any) -> FrameShare:
+def net_at(at: str, share: float, **fields: Any) -> FrameShare:
     given = {"phase": "forward", "samples": 100, "in_net": True, "line": "x = self.conv1(x)"}
-    return FrameShare(share, CONV, caller, **{**given, **fields})
+    return FrameShare(share, CONV, **{"caller": at, **given, **fields})
 
 
 def seen(*more: FrameShare, **frozen: Any) -> StepWindow:
@@ -67,6 +67,10 @@ def test_a_target_moves(frozen: dict[str, Any]) -> None:
 def test_a_layer_that_averages_follows_no_net() -> None:
     given = seen(line="x = self.avgpool(x)")
     assert frozen_net(given) is not None
+
+
+def test_of_a_librarys_net_only_the_call_is_known() -> None:
+    assert frozen_net(seen(caller="to_latent (train.py:98)")) is None
 
 
 def test_on_a_gpu_samples_do_not_show_what_kernels_take() -> None:
