@@ -1,7 +1,7 @@
 """How many operations a backward goes through, as its graph shows it: on a CPU each costs its call,
 however small it is, and a loop over the parts of a batch makes many small ones.
 
-A walk through a graph costs less than a tenth of what building it and going back through it has
+A walk through a graph costs less than a fifth of what building it and going back through it has
 cost the program, and comes once in a thousand times as long as it took.
 """
 

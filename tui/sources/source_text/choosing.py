@@ -37,10 +37,9 @@ def chooses(way: Sequence[Place]) -> bool:
 
 def _trains(loop: ast.AST) -> bool:
     """In each turn: a backward after every sixteenth is of the turns before it."""
-    body: Sequence[ast.stmt] = (
-        getattr(loop, "body", ()) if isinstance(loop, LOOP_STATEMENTS) else ()
-    )
-    return any(learns(one) for one in body if not isinstance(one, ast.If))
+    if not isinstance(loop, LOOP_STATEMENTS):
+        return False
+    return any(learns(one) for one in loop.body if not isinstance(one, ast.If))
 
 
 def _called_in(loop: ast.AST, tree: ast.Module) -> list[ast.AST]:

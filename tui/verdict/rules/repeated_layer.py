@@ -68,9 +68,7 @@ def _instead(window: StepWindow) -> str:
     linear = [place for place in main_places(window) if place.frame.startswith(LINEAR)]
     places = {own_frame(place) for place in linear}
     where = f": {places.pop()}" if len(places) == 1 else ""
-    return (
-        f"call it once for all, before the loop if its inputs are known there, or behind it{where}"
-    )
+    return f"call it once for all, before the loop if it knows its inputs, or behind it{where}"
 
 
 def _bytes(layer: RepeatedLayer) -> int:
