@@ -16,6 +16,7 @@ from weakref import ref
 
 from ..loaders import is_dispatched
 from .autocast import nodes_below
+from .users import users_among
 
 MOST_NODES: Final = 2_000
 """As for tables: 2.6 ms at the most. Of a larger graph nothing is said."""
@@ -113,14 +114,10 @@ def found_below(root: Any, updated: Collection[int]) -> tuple[dict[str, Any], li
 
 def _all_above(useful: set[Any], nodes: list[tuple[Any, list[Any]]]) -> set[Any]:
     """The nodes through which a gradient reaches one of these, themselves included."""
-    callers: dict[Any, list[Any]] = {}
-    for node, _ in nodes:
-        for below, _ in node.next_functions:
-            if below is not None:
-                callers.setdefault(below, []).append(node)
+    users = users_among(node for node, _ in nodes)
     found, waiting = set(useful), list(useful)
     while waiting:
-        for above in callers.get(waiting.pop(), ()):
+        for above in users.get(waiting.pop(), ()):
             if above not in found:
                 found.add(above)
                 waiting.append(above)

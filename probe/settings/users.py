@@ -1,11 +1,11 @@
 """A walk through the graph of a backward: what uses each result, and each parameter."""
 
 import sys
-from collections import deque
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ..loaders import runs_no_code
-from .autocast import is_leaf
+from .autocast import is_leaf, nodes_below
 
 MOST_NODES: Final = 20_000
 """A walk takes 0.7 to 1 us a node (two cores, torch 2.13), 20 ms for so many, and once more as
@@ -19,20 +19,18 @@ Users = dict[Any, list[Any]]
 def users_below(root: Any) -> tuple[int, Users]:
     """How many nodes a graph has, leaves left out and `MOST_NODES` at the most; and the users of
     each below the first."""
+    nodes = [node for node, _ in nodes_below(root, MOST_NODES)]
+    return len(nodes), users_among(nodes)
+
+
+def users_among(nodes: Iterable[Any]) -> Users:
+    """What of these nodes uses each."""
     users: Users = {}
-    waiting, met = deque((root,)), {root}
-    nodes = 0
-    while waiting and nodes < MOST_NODES:
-        node = waiting.popleft()
-        nodes += 1
+    for node in nodes:
         for below, _ in node.next_functions:
-            if below is None:
-                continue
-            users.setdefault(below, []).append(node)
-            if below not in met and not is_leaf(below):
-                met.add(below)
-                waiting.append(below)
-    return nodes, users
+            if below is not None:
+                users.setdefault(below, []).append(node)
+    return users
 
 
 def parameter_of(node: Any) -> Any:

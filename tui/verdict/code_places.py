@@ -283,6 +283,16 @@ def main_places(window: RunFacts) -> tuple[FrameShare, ...]:
     )
 
 
+def forward_of_net(window: RunFacts) -> list[FrameShare]:
+    """Places of the training thread within its net's forward."""
+    return [place for place in main_places(window) if is_in_forward(place)]
+
+
+def is_in_forward(place: FrameShare) -> bool:
+    """Below a net's call, and no evaluation."""
+    return place.in_net and place.phase == "forward"
+
+
 def _no_wait(window: RunFacts, share: float) -> bool:
     """What the GPU has left to do is no reason for lines of this share: it is idle for as long, and
     done with a step as soon as the host is, where its clock tells."""

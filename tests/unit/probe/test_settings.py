@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from gpuwatch.probe.encoding import encode_marks, settings_row
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings import flags
 from gpuwatch.probe.settings.sampler import AGAIN_NS, WALK_AGAIN_NS, SettingsSampler
-from gpuwatch.tui.messages import Marks, decode_reply
 from gpuwatch.tui.settings import Settings
 from tests.unit.probe.held_clock import Watched, watched
 
@@ -371,31 +369,3 @@ def test_settings_are_reported_first_and_when_they_change() -> None:
     assert peer.settings_to_send({"threads": 4}) == {"threads": 4}
     assert peer.settings_to_send({"threads": 4}) is None
     assert peer.settings_to_send({"threads": 8}) == {"threads": 8}
-
-
-def test_settings_survive_the_wire() -> None:
-    known = settings_row({"capability": 90, "threads": 4, "autocast": "", "set_to_none": False})
-    head: tuple[Any, ...] = (
-        1,
-        2,
-        3,
-        4,
-        [],
-        [],
-        [],
-        None,
-        None,
-        None,
-        None,
-        known,
-        0,
-        [],
-        [],
-        [],
-        [],
-        None,
-        0,
-    )
-    read = decode_reply(encode_marks(head, b""))
-    assert isinstance(read, Marks)
-    assert read.settings == Settings(threads=4, autocast="", set_to_none=False, capability=90)

@@ -290,3 +290,33 @@ def test_a_page_that_is_met_late_numbers_its_steps_as_the_run_does() -> None:
     assert [(one.number, one.end_ns) for one in steps] == [
         (one.number, one.end_ns) for one in whole[-len(steps) :]
     ]
+
+
+def test_settings_survive_the_wire() -> None:
+    known = encoding.settings_row(
+        {"capability": 90, "threads": 4, "autocast": "", "set_to_none": False}
+    )
+    head: tuple[Any, ...] = (
+        1,
+        2,
+        3,
+        4,
+        [],
+        [],
+        [],
+        None,
+        None,
+        None,
+        None,
+        known,
+        0,
+        [],
+        [],
+        [],
+        [],
+        None,
+        0,
+    )
+    read = wire.decode_reply(encoding.encode_marks(head, b""))
+    assert isinstance(read, wire.Marks)
+    assert read.settings == Settings(threads=4, autocast="", set_to_none=False, capability=90)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import Final
 
 from ...verdict.syntax import name_of
-from .places import Comprehension, Place, enclosing, holds, learns
+from .places import Comprehension, Place, enclosing, heads, holds, learns, sources
 from .turns import (
     Parts,
     bound_by,
@@ -84,9 +84,9 @@ def resets_a_net(scope: ast.AST) -> bool:
 
 def _may_be_one(loop: ast.AST, parts: Parts) -> bool:
     """Its turns need no order and have tensors of one shape, as far as their text tells."""
-    if learns(loop) or any(map(_is_numbers, _sources(loop))):
+    if learns(loop) or any(map(_is_numbers, sources(loop))):
         return False
-    if any(LEVELS.search(name_of(one)) for one in _sources(loop)) or _saves_room(loop):
+    if any(LEVELS.search(name_of(one)) for one in sources(loop)) or _saves_room(loop):
         return False
     calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
     return not any(name_of(one.func) in IN_ORDER or _resizes(one, parts) for one in calls)
@@ -96,8 +96,8 @@ def _saves_room(loop: ast.AST) -> bool:
     """A part, what cuts it, or what calls the net with it, is named so."""
     calls = [one.func for one in ast.walk(loop) if isinstance(one, ast.Call)]
     methods = {id(one) for one in calls if isinstance(one, ast.Attribute)}
-    heads = [part for one in _heads(loop) for part in (one.target, one.iter)]
-    named = [one for each in heads for one in ast.walk(each) if id(one) not in methods]
+    parts = [part for one in heads(loop) for part in (one.target, one.iter)]
+    named = [one for each in parts for one in ast.walk(each) if id(one) not in methods]
     return any(FOR_ROOM.search(name_of(one)) for one in named) or any(
         name_of(one).endswith("checkpoint") for one in calls
     )
@@ -159,7 +159,7 @@ def reads_part(loop: ast.AST, parts: Parts, line: int) -> bool:
     at = within[-1] if within else loop
     if any(isinstance(one, ast.Call) and _is_part(one.func, parts) for one in ast.walk(at)):
         return False
-    if any(_is_of_a_net(one) for each in _sources(loop) for one in ast.walk(each)):
+    if any(_is_of_a_net(one) for each in sources(loop) for one in ast.walk(each)):
         return False
     read = read_by(at)
     taken = (one for one in ast.walk(at) if isinstance(one, ast.Subscript))
@@ -168,18 +168,6 @@ def reads_part(loop: ast.AST, parts: Parts, line: int) -> bool:
     if bound_by(at) & parts.read:
         return False
     return bool(read & parts.names) and not read & parts.carried
-
-
-def _sources(loop: ast.AST) -> list[ast.expr]:
-    """What it goes over."""
-    return [one.iter for one in _heads(loop)]
-
-
-def _heads(loop: ast.AST) -> Sequence[ast.For | ast.AsyncFor | ast.comprehension]:
-    """Its `for`s: what a turn binds, and what it goes over."""
-    if isinstance(loop, Comprehension):
-        return loop.generators
-    return [loop] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
 
 
 def _is_of_a_net(node: ast.AST) -> bool:

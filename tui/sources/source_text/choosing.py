@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...verdict.syntax import name_of, root_of
-from .places import FUNCTIONS, LOOPS, Place, learns
+from .places import LOOPS, Place, called_in, learns
 from .turns import MODULES
 from .value_flow import LOOP_STATEMENTS
 
@@ -26,7 +26,7 @@ def chooses(way: Sequence[Place]) -> bool:
     called: list[ast.AST] = []
     for place in way:
         loops = [one for one in place.around() if isinstance(one, LOOPS) and not _trains(one)]
-        helpers = [one for loop in loops for one in _called_in(loop, place.tree)]
+        helpers = [one for loop in loops for one in called_in(loop, place.tree)]
         if loops and any(map(_chooses, (*loops, *helpers, *called))):
             return True
         if learns(place.scope):
@@ -40,12 +40,6 @@ def _trains(loop: ast.AST) -> bool:
     if not isinstance(loop, LOOP_STATEMENTS):
         return False
     return any(learns(one) for one in loop.body if not isinstance(one, ast.If))
-
-
-def _called_in(loop: ast.AST, tree: ast.Module) -> list[ast.AST]:
-    """Functions of the same file, by their names."""
-    names = {name_of(one.func) for one in ast.walk(loop) if isinstance(one, ast.Call)}
-    return [one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name in names]
 
 
 def _chooses(node: ast.AST) -> bool:

@@ -3,7 +3,7 @@ around a line."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,6 +94,24 @@ def nodes_outside(scope: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[
         yield node
         if not isinstance(node, kinds):
             left.extend(ast.iter_child_nodes(node))
+
+
+def heads(loop: ast.AST) -> Sequence[ast.For | ast.AsyncFor | ast.comprehension]:
+    """Its `for`s: what a turn binds, and what it goes over."""
+    if isinstance(loop, Comprehension):
+        return loop.generators
+    return [loop] if isinstance(loop, (ast.For, ast.AsyncFor)) else []
+
+
+def sources(loop: ast.AST) -> list[ast.expr]:
+    """What it goes over."""
+    return [one.iter for one in heads(loop)]
+
+
+def called_in(loop: ast.AST, tree: ast.Module) -> list[Function]:
+    """The functions of the same file that it calls, by their names."""
+    called = {name_of(one.func) for one in ast.walk(loop) if isinstance(one, ast.Call)}
+    return [one for one in ast.walk(tree) if isinstance(one, Function) and one.name in called]
 
 
 def updates(call: ast.Call) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import asks_environment
-from .places import LOOPS, MOST_TREES, Comprehension, Function, Place, holds, learns
+from .places import LOOPS, MOST_TREES, Function, Place, called_in, holds, learns, sources
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
@@ -62,14 +62,11 @@ def asked_in_step(way: Sequence[Place], helpers: int) -> bool:
 
 
 def _is_written_out(loop: ast.AST) -> bool:
-    if isinstance(loop, Comprehension):
-        sources = [one.iter for one in loop.generators]
-    else:
-        sources = [loop.iter] if isinstance(loop, ast.For) else []
-    return bool(sources) and all(
+    over = sources(loop)
+    return bool(over) and all(
         isinstance(one, (ast.Tuple, ast.List))
         and not any(isinstance(each, ast.Starred) for each in one.elts)
-        for one in sources
+        for one in over
     )
 
 
@@ -80,9 +77,7 @@ def _counts(loop: ast.AST) -> bool:
 
 def _statements(loop: ast.AST, tree: ast.Module) -> Iterator[ast.stmt]:
     """In a loop, and in the functions of the same file that it calls."""
-    called = {name_of(one.func) for one in ast.walk(loop) if isinstance(one, ast.Call)}
-    functions = (one for one in ast.walk(tree) if isinstance(one, Function) and one.name in called)
-    for node in (loop, *functions):
+    for node in (loop, *called_in(loop, tree)):
         yield from (one for one in ast.walk(node) if isinstance(one, ast.stmt))
 
 

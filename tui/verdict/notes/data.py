@@ -3,13 +3,13 @@
 import re
 from typing import Final
 
-from ..code_places import copies_to_gpu, main_places
+from ..code_places import copies_to_gpu, forward_of_net, main_places
 from ..findings import Note
 from ..format import ms, percent, size
 from ..loader import feeding
 from ..on_device import on_device
 from ..pauses import warm_recent
-from ..rules.padding import forward_of_net, is_recurrent, lengths_of
+from ..rules.padding import is_recurrent, lengths_of
 from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits

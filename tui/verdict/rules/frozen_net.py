@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import main_places, share_held
+from ..code_places import forward_of_net, share_held
 from ..findings import Evidence, Finding, Forecast
 from ..format import percent
 from ..place_names import called_at, own_frame, users_function
@@ -31,7 +31,7 @@ def frozen_net(window: StepWindow) -> Finding | None:
     draws another crop each time cannot be stored: the forecast goes from nothing to all of it."""
     if window.gpu_present or window.stacks is None:
         return None
-    inside = [one for one in main_places(window) if one.in_net and one.phase == "forward"]
+    inside = forward_of_net(window)
     learning = {users_function(one) for one in inside if not one.asked}
     asked = [one for one in inside if one.asked]
     moving = {

@@ -7,6 +7,7 @@ from ...steps import Step
 from ..code_loops import looped_parts
 from ..code_places import (
     convolves,
+    forward_of_net,
     main_places,
     multiplies,
     share_held,
@@ -130,7 +131,7 @@ def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
         return False
     if settings.autocast != "" or settings.parameter_dtype != "float32":
         return False
-    inside = [one for one in main_places(window) if one.phase == "forward" and one.in_net]
+    inside = forward_of_net(window)
     products = share_where(inside, multiplies)
     if inside and products <= MOST_OF_IT * share_where(inside, lambda _: True):
         return False
@@ -141,7 +142,7 @@ def _by_channels_last(window: StepWindow) -> str | None:
     """What it gave in nets whose forward is mostly convolutions, as this one's is by samples; None
     for others, and beside InstanceNorm, which has no kernel for that order."""
     settings = window.settings
-    inside = [one for one in main_places(window) if one.phase == "forward" and one.in_net]
+    inside = forward_of_net(window)
     if settings is None or not settings.filters or not inside:
         return None
     if share_where(inside, convolves) <= MOST_OF_IT * share_held(inside):

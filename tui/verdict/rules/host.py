@@ -8,6 +8,7 @@ from ..code_places import (
     BETWEEN,
     clips,
     in_collective,
+    is_in_forward,
     is_users,
     main_places,
     share_seen,
@@ -271,9 +272,5 @@ def _outside_of_nets(window: StepWindow) -> Share:
     places = main_places(window)
     if window.stacks is None or not places:
         return Share(1.0, 1.0, 1.0)
-    inside = share_where(places, lambda one: one.phase == "backward" or _in_forward(one))
+    inside = share_where(places, lambda one: one.phase == "backward" or is_in_forward(one))
     return of_samples(1.0 - inside, window.stacks.main_samples)
-
-
-def _in_forward(place: FrameShare) -> bool:
-    return place.in_net and place.phase == "forward"

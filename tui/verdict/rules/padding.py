@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...steps import Padding
-from ..code_places import calls, main_places, share_held, share_where
+from ..code_places import calls, forward_of_net, main_places, share_held, share_where
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, gain_on_the_host, replayed
 from ..forecast.interval import at_least
@@ -14,7 +14,6 @@ from ..forecast.measured import host_alone
 from ..format import percent, times
 from ..place_names import own_frame
 from ..scoring import cause, speedup_of
-from ..stack_samples import FrameShare
 from ..statistics import Share, share_of, without_rows
 from ..step_time import wall_of
 from ..thresholds.causes import (
@@ -125,11 +124,6 @@ def _attends(window: StepWindow) -> bool:
     """Attention, which goes by the square of the positions, is among what was seen of the net."""
     nets = forward_of_net(window)
     return any(ATTENDS.search(one) for place in nets for one in (place.frame, place.caller or ""))
-
-
-def forward_of_net(window: StepWindow) -> list[FrameShare]:
-    """Places of the training thread within its net's forward."""
-    return [place for place in main_places(window) if place.in_net and place.phase == "forward"]
 
 
 def _padded_to(one: Padding, multiple: int) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ...settings import RepeatedLayer
 from ..code_loops import looped_cells, looped_parts
-from ..code_places import main_places
+from ..code_places import forward_of_net, main_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import size
@@ -36,16 +36,16 @@ def repeated_layer(window: StepWindow) -> Finding | None:
     """By the graph of the backward, in which no call of the layer leads to another, and by the
     source, in which no loop around it chooses what comes next. What calls cost beside their weight
     comes on top of that, so the forecast is "at least"."""
-    settings, total = window.settings, spent(window.steps)
-    if window.gpu_present or settings is None or total.wall_ns <= 0:
+    settings = window.settings
+    if window.gpu_present or settings is None:
         return None
     layer = settings.repeated_layer
     if layer is None or layer.rows > MOST_ROWS or settings.parameter_dtype != "float32":
         return None
-    inside = [one for one in main_places(window) if one.in_net and one.phase == "forward"]
+    inside = forward_of_net(window)
     if not inside or any(place.chooses for place in inside) or looped_cells(window) is not None:
         return None
-    share = _share(window, layer, total.wall_ns)
+    share = _share(window, layer)
     if share is None or share.mean < CONTRIBUTOR:
         return None
     what = f"a layer of {layer.inputs:,} to {layer.outputs:,}"
@@ -75,14 +75,14 @@ def _bytes(layer: RepeatedLayer) -> int:
     return FLOAT_BYTES * layer.inputs * layer.outputs
 
 
-def _share(window: StepWindow, layer: RepeatedLayer, wall_ns: int) -> Share | None:
+def _share(window: StepWindow, layer: RepeatedLayer) -> Share | None:
     """Of a step; no more than forward and backward take."""
-    weight = _bytes(layer)
-    if weight < LEAST_BYTES:
+    weight, total = _bytes(layer), spent(window.steps)
+    if weight < LEAST_BYTES or total.wall_ns <= 0:
         return None
-    steps = spent(window.steps).steps  # of several backwards it was seen in one
     net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps)
     rates = IN_CACHE_B_NS if weight < IN_CACHE_BYTES else RATES_B_NS
-    saved = (weight * (layer.calls - 1) * steps / rate for rate in rates)
-    mean, low, high = (min(1.0, min(ns, net_ns) / wall_ns) for ns in saved)
+    # Of several backwards of a step it was seen in one.
+    saved = (weight * (layer.calls - 1) * total.steps / rate for rate in rates)
+    mean, low, high = (min(1.0, min(ns, net_ns) / total.wall_ns) for ns in saved)
     return Share(mean, low, high)
