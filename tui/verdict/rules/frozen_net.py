@@ -2,6 +2,8 @@
 frozen encoder, a teacher."""
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +25,11 @@ FOLLOWS: Final = re.compile(
 """In the frames and lines of a net that is updated after all, from the one that learns or in its
 turn, as a generator: what it answers changes, and nothing of it can be stored."""
 
+STRAY: Final = 1 / 20
+"""Of a function's samples without gradients. One taken while the stack changes can lack the frame
+that asks; a net that learns is seen at a fifth and more, even one that guesses for
+several views."""
+
 
 def frozen_net(window: StepWindow) -> Finding | None:
     """By samples; a GPU's time is not the host's. A net of which the same functions were seen to
@@ -32,12 +39,13 @@ def frozen_net(window: StepWindow) -> Finding | None:
     if window.gpu_present or window.stacks is None:
         return None
     inside = forward_of_net(window)
-    learning = {users_function(one) for one in inside if not one.asked}
     asked = [one for one in inside if one.asked]
+    without, learning = _by_function(asked), _by_function(one for one in inside if not one.asked)
+    learns = {name for name, share in learning.items() if share > STRAY * without[name]}
     moving = {
         one.asked
         for one in asked
-        if users_function(one) in learning or _is_librarys(one) or _follows(one)
+        if users_function(one) in learns or _is_librarys(one) or _follows(one)
     }
     asked = [one for one in asked if one.asked not in moving]
     share = of_samples(share_held(asked), window.stacks.main_samples)
@@ -59,6 +67,13 @@ def frozen_net(window: StepWindow) -> Finding | None:
         ),
     )
     return replace(found, forecast=Forecast(speedup_of(share.mean), 1.0, speedup_of(share.high)))
+
+
+def _by_function(places: Iterable[FrameShare]) -> defaultdict[tuple[str, str], float]:
+    shares: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for place in places:
+        shares[users_function(place)] += place.share
+    return shares
 
 
 def _is_librarys(place: FrameShare) -> bool:
