@@ -58,6 +58,9 @@ SOUND_FROM: Final = 100_001
 """Runs that leave little to gain, from this seed on: no cause is injected, and the axes are those
 of somebody who minded them. Of the others one in twenty is a negative, too few to count false
 alarms; whether one of these is, its own truth says."""
+SMALL_SOUND_FROM: Final = 200_001
+"""Of those, on a GPU, nets that do not fill it, from this seed on: the earlier ones are all large.
+They are replayed as CUDA graphs, or launching their kernels would be the cause."""
 LEAST: Final = 0.25
 MOST: Final = 0.7
 """Strengths. From a quarter on, a cause that nothing hides gives 1.33x when it is removed: clear of
@@ -79,7 +82,9 @@ def draw(seed: int, device: Device) -> Spec:
     chance = random.Random(f"generated run {seed} on {device}")
     spec = _axes(chance, seed, device)
     if seed >= SOUND_FROM:
-        return _in_rhythm(_minded(spec))
+        minded = _minded(spec)
+        small = seed >= SMALL_SOUND_FROM and device == "cuda"
+        return _in_rhythm(_smaller(minded, spec.size) if small else minded)
     count = chance.choices((0, 1, 2), NONE_ONE_TWO)[0]
     on_cpu = ON_CPU if seed >= ON_CPU_FROM else ()
     possible = [*ON_ANY, *(ON_GPU if device == "cuda" else on_cpu)]
@@ -163,6 +168,24 @@ def _minded(spec: Spec) -> Spec:
         evaluation="none",
         checkpoint_every=0,
         optimizer=optimizer,
+    )
+
+
+def _smaller(spec: Spec, drawn: Size) -> Spec:
+    """The same with a small or medium net. No loader keeps up with the small ones, so that their
+    batches lie on the GPU."""
+    size: Size = "small" if drawn == "small" else "medium"
+    compiled = spec.family == "pointwise"  # fused by the compiler, which no graph does
+    seldom = RHYTHMS[size][-1]
+    return replace(
+        spec,
+        size=size,
+        compiled=compiled,
+        graphed=not compiled,
+        feed="resident" if size == "small" else spec.feed,
+        whole_batches=True,
+        sync_every=seldom,
+        log_every=max(seldom, spec.log_every),
     )
 
 

@@ -59,13 +59,14 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
         more = replace(spec, more_workers=1)
         advice = rf"^num_workers {spec.workers} → {spec.workers + 1}\b"
         found.append(Switch(WORKERS, ("input",), advice, more))
-    if gpu and not names & {"cells", "recompiles", "pieces", "statistics"}:
+    by_graph = gpu and not spec.graphed
+    if by_graph and not names & {"cells", "recompiles", "pieces", "statistics"}:
         # A graph takes one shape: sequences that differ in length are padded for it.
         graphed = replace(spec, graphed=True, varied=False)
         name = "padded" if spec.varied else "graphs"
         found.append(Switch(name, ("launch",), LAUNCH_ADVICE, graphed))
     for name, cause in TOGETHER.items():
-        if gpu and names & {"cells", "pieces", *TOGETHER.values()} == {cause}:
+        if by_graph and names & {"cells", "pieces", *TOGETHER.values()} == {cause}:
             both = replace(spec, causes=_without(spec, cause), graphed=True, varied=False)
             found.append(Switch(name, ("launch",), LAUNCH_ADVICE, both))
     if gpu and spec.precision == "tf32":

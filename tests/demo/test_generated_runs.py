@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.kept_runs import kept_in
 from evaluation.ordinary import ORDINARY, scripts
-from generated.draw import SOUND_FROM, draw
+from generated.draw import SMALL_SOUND_FROM, SOUND_FROM, draw
 from generated.spec import Device
 from generated.switches import switches
 from gpuwatch.tui.verdict.findings import Kind
@@ -54,6 +54,15 @@ def test_a_sound_run_has_no_cause_and_changes_no_earlier_seed() -> None:
     assert {spec.optimizer for spec in sound} <= {"sgd", "adamw-fused"}
     assert {spec.size for spec in sound if spec.device == "cuda"} == {"large"}
     assert any(draw(SOUND_FROM - at, "cpu").causes for at in range(1, 20))
+
+
+def test_small_sound_nets_are_graphs_on_a_gpu() -> None:
+    small = [draw(SMALL_SOUND_FROM + at, "cuda") for at in range(20)]
+    assert {spec.size for spec in small} == {"small", "medium"}
+    assert all(spec.graphed is not spec.compiled and not spec.causes for spec in small)
+    graphed = [spec for spec in small if spec.graphed]
+    assert not any(one.name == "graphs" for spec in graphed for one in switches(spec))
+    assert not draw(SMALL_SOUND_FROM, "cpu").graphed
 
 
 def test_a_seed_is_described_without_training() -> None:
