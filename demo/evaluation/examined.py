@@ -14,7 +14,7 @@ from evaluation.verdict_track import (
     is_false_alarm,
     kind_is_right,
 )
-from generated.switches import TOGETHER, WORKERS
+from generated.switches import BESIDES, WORKERS
 from generated.turns import Gain
 from gpuwatch.tui.model.snapshot import Snapshot
 
@@ -52,10 +52,11 @@ def label_of(gains: Sequence[Gain]) -> Label:
 
 def expected_of(gains: Sequence[Gain], label: Label) -> Expected:
     """The verdicts that are right: of the changes within 10 % of the best, any one's. One that
-    takes another change first may be named for it, and makes none of these wrong."""
+    takes another change first, or a graph of the whole step, may be named for it, and makes none of
+    these wrong."""
     if label != "positive":
         return Expected(tuple(sorted(NOTHING_TO_FIX)), None, True)
-    alone = max((each.gain for each in gains if each.name not in TOGETHER), default=0.0)
+    alone = max((each.gain for each in gains if each.name not in BESIDES), default=0.0)
     # Where no change alone is worth it, the two together are the best.
     least = NEARLY * (alone if alone >= POSITIVE else max(each.gain for each in gains))
     ranked = sorted(gains, key=lambda each: -each.gain)

@@ -8,6 +8,7 @@ from typing import Final
 
 from evaluation.examined import Examined
 from evaluation.figures import percentile_90
+from generated.switches import NET_GRAPH, PADDED, STEP_GRAPH
 from generated.turns import noise_of
 
 COVERED: Final = (0.85, 0.95)
@@ -133,9 +134,13 @@ def _unexplained(results: Iterable[Examined]) -> Bar:
 
 
 def forecast_truth(result: Examined) -> float | None:
-    """What the first advice, or else the best change that fits the verdict, really gives."""
+    """What the first advice, or else the best change that fits the verdict, really gives. An advice
+    of graphs of the net, or else of the whole step, is forecast for the first."""
     if result.forecast is None or not result.right:
         return None
+    of_net = [each.gain for each in result.gains if each.name in (NET_GRAPH, PADDED)]
+    if result.advised == STEP_GRAPH and of_net:
+        return of_net[0]
     own = [each.gain for each in result.gains if result.verdict in each.kinds]
     return result.advised_gain or max(own, default=None)
 

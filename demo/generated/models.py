@@ -101,9 +101,12 @@ class Model:
             case "sgd":
                 return [torch.optim.SGD(parameters, lr=LEARNING_RATE, fused=True)]
             case "adamw":
-                return [torch.optim.AdamW(parameters, lr=LEARNING_RATE)]
+                return [torch.optim.AdamW(parameters, LEARNING_RATE, capturable=spec.whole_step)]
             case "adamw-fused":
-                return [torch.optim.AdamW(parameters, lr=LEARNING_RATE, fused=True)]
+                capturable = spec.whole_step
+                return [
+                    torch.optim.AdamW(parameters, LEARNING_RATE, fused=True, capturable=capturable)
+                ]
             case "hand":
                 return []
 

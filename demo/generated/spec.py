@@ -95,6 +95,8 @@ class Spec:
     """Batches are copied to the GPU; off, the net gets one that is there already."""
     graphed: bool = False
     """Forward and backward are replayed as CUDA graphs."""
+    whole_step: bool = False
+    """A switch: so are the loss and the update."""
     table: Literal["dense", "sparse"] = "dense"
     """Gradients of a recommender's table."""
     more_workers: int = 0

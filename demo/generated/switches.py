@@ -17,11 +17,32 @@ STEADY: Final = "steady graphs"
 """Likewise of a net that is compiled anew now and then, without what changes."""
 TOGETHER: Final[dict[str, CauseName]] = {UNREAD: "statistics", STEADY: "recompiles"}
 """These, and the cause that each is without."""
+NET_GRAPH: Final = "graphs"
+PADDED: Final = "padded"
+"""The switch to CUDA graphs of the net; and that of one whose sequences differ in length."""
+STEP_GRAPH: Final = "step graph"
+"""The switch to CUDA graphs of the whole step: far more of a program changes than by any other."""
+BESIDES: Final = frozenset({*TOGETHER, STEP_GRAPH})
+"""Who names one of these is right where it is the best; no other verdict is wrong for it."""
 ENOUGH: Final = 2
 """Workers on a CPU, beyond which none are added."""
 SPARSE: Final = ("sgd", "adamw", "adamw-fused")
 """Optimizers of which there is one for sparse gradients."""
 FEEDING: Final[frozenset[CauseName]] = frozenset({"transform", "burst", "restarts", "draw"})
+
+UNCAPTURED: Final[tuple[CauseName, ...]] = (
+    "cells",
+    "classes",
+    "dense_table",
+    "empty_cache",
+    "norms",
+    "per_parameter",
+    "pieces",
+    "recompiles",
+    "statistics",
+)
+"""Causes with which no graph holds a whole step, or which are better removed first. Nets that are
+large fill the GPU, and are not captured either."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +84,11 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if by_graph and not names & {"cells", "recompiles", "pieces", "statistics"}:
         # A graph takes one shape: sequences that differ in length are padded for it.
         graphed = replace(spec, graphed=True, varied=False)
-        name = "padded" if spec.varied else "graphs"
+        name = PADDED if spec.varied else NET_GRAPH
         found.append(Switch(name, ("launch",), LAUNCH_ADVICE, graphed))
+    if gpu and spec.size != "large" and names.isdisjoint(UNCAPTURED):
+        whole = replace(spec, graphed=False, whole_step=True, varied=False)
+        found.append(Switch(STEP_GRAPH, ("launch",), "whole step", whole))
     for name, cause in TOGETHER.items():
         if by_graph and names & {"cells", "pieces", *TOGETHER.values()} == {cause}:
             both = replace(spec, causes=_without(spec, cause), graphed=True, varied=False)

@@ -26,6 +26,7 @@ from generated.feeding import (
 )
 from generated.models import Model, Models
 from generated.spec import Cause, CauseName, Spec
+from generated.step_graph import StepGraph
 
 CLASSES_LISTED: Final = 20
 PIECES: Final = 32
@@ -75,6 +76,10 @@ class Training:
         self.evaluate_every, self.evaluate_batches = self._evaluation()
         self.checkpoint_every, self._saved = self._checkpoints()
         self.temperature_every = self._temperature_every()
+        self._graph: StepGraph | None = None
+        if spec.whole_step:
+            parameters = list(self.model.net.parameters())
+            self._graph = StepGraph(self.resident, parameters, self.gradients, self.update)
 
     @property
     def period(self) -> int:
@@ -133,23 +138,33 @@ class Training:
 
     def learn(self, batch: Batch) -> None:
         """One batch: copy, forward, backward, and the update where it is due."""
-        spec, model = self.spec, self.model
+        spec = self.spec
         inputs, targets = self.copied(batch)
-        scores = self.forward(inputs)
-        loss = functional.cross_entropy(scores.flatten(0, -2).float(), targets.flatten())
-        (loss / spec.accumulation).backward()
+        graph = self._graph
+        scores, loss = (self.gradients if graph is None else graph.gradients)(inputs, targets)
         self.number += 1
         if self.number % spec.accumulation == 0:
             if spec.cause("norms"):
                 self.losses[:] = [self.gradient_norm()]
-            if spec.clip:
-                nn.utils.clip_grad_norm_(model.net.parameters(), 1.0)
-            model.update()
+            (self.update if graph is None else graph.update)()
         if spec.cause("classes"):
             self.class_accuracy(scores.detach(), targets)
         if spec.cause("empty_cache"):
             torch.cuda.empty_cache()
         self.between(loss.detach())
+
+    def gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> Batch:
+        """Scores and loss, after the backward."""
+        scores = self.forward(inputs)
+        loss = functional.cross_entropy(scores.flatten(0, -2).float(), targets.flatten())
+        (loss / self.spec.accumulation).backward()
+        return scores, loss
+
+    def update(self) -> None:
+        """Of the parameters, by gradients that are clipped where the run does."""
+        if self.spec.clip:
+            nn.utils.clip_grad_norm_(self.model.net.parameters(), 1.0)
+        self.model.update()
 
     def copied(self, batch: Batch) -> Batch:
         """The batch on the device."""

@@ -16,12 +16,12 @@ from evaluation.examined_table import bars, forecast_truth, reliability, row_of,
 from evaluation.kept_runs import keep_all, kept_in
 from evaluation.seeds import reported_on
 from evaluation.verdict_track import Judgement
-from generated.switches import STEADY, UNREAD
+from generated.switches import NET_GRAPH, STEADY, STEP_GRAPH, UNREAD
 from generated.turns import Gain, gains_of, next_turns
 
 KEPT = Path(__file__).parents[2] / "recordings" / "generated" / "cuda"
-KINDS = {"data": ("input",), "fused": ("optimizer",)}
-ADVICE = {"data": "num_workers", "fused": "fused"}
+KINDS = {"data": ("input",), "fused": ("optimizer",), NET_GRAPH: ("launch",)}
+ADVICE = {"data": "num_workers", "fused": "fused", NET_GRAPH: "graph", STEP_GRAPH: "whole step"}
 
 
 def gain(name: str, value: float, noise: float = 1.01) -> Gain:
@@ -129,6 +129,17 @@ def test_a_change_that_takes_another_first_makes_no_verdict_wrong() -> None:
     assert expected_of([gain("data", 1.02), unread], "positive").kinds == ("launch",)
     little = Gain(STEADY, ("launch",), 1.20, 1.18, 1.22)
     assert expected_of([gain("data", 1.14), little], "positive").kinds == ("launch", "input")
+
+
+def test_a_graph_of_the_whole_step_makes_no_verdict_wrong() -> None:
+    whole = Gain(STEP_GRAPH, ("launch",), 7.0, 6.9, 7.1)
+    assert expected_of([gain("data", 1.5), whole], "positive").kinds == ("launch", "input")
+    advice = 'torch.compile(model, mode="reduce-overhead"), or a CUDA graph of the whole step'
+    named = examined(
+        look("launch", advice=advice, speedup=2.9), gains=[whole, gain(NET_GRAPH, 3.0)]
+    )
+    assert named.advised_gain == 7.0
+    assert forecast_truth(named) == 3.0, "the forecast is that of the first of the two"
 
 
 def test_a_verdict_is_right_by_what_its_change_gives() -> None:

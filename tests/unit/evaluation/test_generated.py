@@ -11,7 +11,7 @@ from evaluation.examined import advised_switch
 from evaluation.verdict_track import Judgement
 from generated.draw import LEAST, MOST, RHYTHMS, draw
 from generated.spec import CauseName, Device, Spec, half_of
-from generated.switches import STEADY, UNREAD, WORKERS, switches
+from generated.switches import STEADY, STEP_GRAPH, UNCAPTURED, UNREAD, WORKERS, switches
 from generated.turns import Gain
 from gpuwatch.tui.verdict.findings import Kind
 
@@ -69,6 +69,15 @@ def test_a_net_that_is_compiled_anew_is_graphed_without_what_changes() -> None:
         other = [name for name in ("pieces", "statistics", "cells") if spec.cause(name)]
         assert (switch is None) is bool(other)
         assert switch is None or (switch.changed.graphed and not switch.changed.cause("recompiles"))
+
+
+def test_a_whole_step_is_captured_where_a_graph_can_hold_it() -> None:
+    for seed in SEEDS:
+        spec = draw(seed, "cuda")
+        found = {each.name: each.changed for each in switches(spec)}.get(STEP_GRAPH)
+        held = spec.size != "large" and not any(map(spec.cause, UNCAPTURED))
+        assert (found is not None) is held
+        assert found is None or (found.whole_step and not found.varied)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -137,7 +146,8 @@ def test_what_a_person_could_change_by_nature_is_measured_too() -> None:
     spec = replace(spec, varied=False, sync="item", sync_every=1, family="pointwise")
     spec = replace(spec, compiled=False, checkpoint_every=10)
     assert {switch.name for switch in switches(spec)} == {
-        *("ready", "graphs", "bf16", "copies", "fused", "compile", "sync", "checkpoint")
+        *("ready", "graphs", "step graph", "bf16", "copies", "fused", "compile", "sync"),
+        "checkpoint",
     }
 
 
