@@ -20,7 +20,7 @@ from ..code_places import (
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, Replayed, gain_of_kernels, replayed
 from ..forecast.measured import host_alone, on_tensor_cores
-from ..forecast.replay import ISSUING
+from ..forecast.replay import ISSUING, NET
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..idle_ledger import idle_ledger
@@ -125,7 +125,10 @@ def _work(window: StepWindow) -> Work | None:
     found = work_of(window.activity, window.settings, products, paused, host, _replans(window))
     if found is None:
         return None
-    found = replace(found, recurs=_recurs(window), updates=_updates(known))
+    issuing = 0.0 if known is None else known.record.host_ns(NET) / known.record.step_ns
+    found = replace(
+        found, recurs=_recurs(window), updates=_updates(known), issuing=min(host, issuing)
+    )
     if parts is None or not parts.holds_most:
         return found
     return replace(found, one_call=parts.instead)

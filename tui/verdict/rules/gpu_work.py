@@ -43,6 +43,13 @@ class Work:
     """What to do instead, where the net is called for one part of its batch after another."""
     updates: float = 0.0
     """Of the busy time the part in which the parameters are updated."""
+    issuing: float = 0.0
+    """Of `host`, what issuing the net takes."""
+
+    @property
+    def host_by_autocast(self) -> float:
+        """`host`, with the casts that autocast launches."""
+        return min(1.0, self.host + limits.AUTOCAST_ADDS * self.issuing)
 
     def evidence(self) -> tuple[Evidence, ...]:
         """The counters as read."""
@@ -134,9 +141,12 @@ def precision(work: Work) -> Finding | None:
     seen = work.fp32, work.dram, work.sm
     tf32, bf16 = (
         _as_far_as_the_host_keeps_up(
-            work, 1.0 - on_tensor_cores(*seen, ratio, bytes_left, work.updates)
+            work, host, 1.0 - on_tensor_cores(*seen, ratio, bytes_left, work.updates)
         )
-        for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
+        for ratio, bytes_left, host in (
+            (limits.TF32_RATIO, 1.0, work.host),
+            (limits.BF16_RATIO, 0.5, work.host_by_autocast),
+        )
     )
     first, advice = (
         bf16,
@@ -160,9 +170,9 @@ def precision(work: Work) -> Finding | None:
     return estimate("compute", "precision", first, headline, work, advice)
 
 
-def _as_far_as_the_host_keeps_up(work: Work, saved: float) -> float:
+def _as_far_as_the_host_keeps_up(work: Work, host: float, saved: float) -> float:
     """Of a step, where kernels save this part of the time in which the GPU is busy."""
-    return min(work.busy * saved, 1.0 - work.host)
+    return min(work.busy * saved, 1.0 - host)
 
 
 def fp32_arithmetic(work: Work) -> Finding | None:
@@ -236,7 +246,8 @@ def half_type(work: Work) -> Finding | None:
         return None
     if work.recurs and work.tensor < limits.TENSOR_HEALTHY:
         return None
-    bound, gives = speedup_of(1.0 - work.host), half_type_gives(work.tensor, work.fp32)
+    bound = speedup_of(1.0 - work.host_by_autocast)
+    gives = half_type_gives(work.tensor, work.fp32)
     likely = min(bound, _beside_updates(work, gives * speedup_of(_by_half_type(work))))
     least, most = (min(bound, part * likely) for part in limits.HALF_TYPE_WITHIN)
     if likely < speedup_of(ENTER_SHARE):
@@ -268,7 +279,7 @@ def _by_half_type(work: Work) -> float:
     """The part of a step that goes, where products in tf32 take half their time in bf16, and all
     traffic of the memory half its bytes."""
     of_net = beside_update(work.tensor, work.dram, work.updates)
-    return _as_far_as_the_host_keeps_up(work, halved(*of_net))
+    return _as_far_as_the_host_keeps_up(work, work.host_by_autocast, halved(*of_net))
 
 
 def beside_update(tensor: float, dram: float, updates: float) -> tuple[float, float]:

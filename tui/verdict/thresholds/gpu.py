@@ -106,6 +106,11 @@ BF16_WORTH: Final = 1.10
 """How much more than tf32 bf16 must give to come first: autocast launches a cast for each weight
 and most activations, so that where the host is the limit next it may give less than nothing. BERT
 with short sequences through Accelerate on an H200: 1.36x by tf32, 0.53x by bf16."""
+AUTOCAST_ADDS: Final = 0.45
+"""Of what the host takes to issue a net, so much comes on top under autocast, for its casts: what
+eleven nets that wait for launches lost by it on H200s (a third of a step at the median, 0.1 to 1.1,
+of which their nets were 0.7). Seven GPTs of eight layers that kept one busy in tf32, their hosts at
+0.7 of a step, got 0.73 to 1.02x by bf16."""
 VARIES: Final = 0.1
 """The middle half of the forwards spreads over so much of their median on a GPU that is the limit:
 batches differ in length. On H200s three such nets spread over 0.27 to 0.37, and 27 of 29 others
