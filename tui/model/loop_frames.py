@@ -89,6 +89,13 @@ def _package(file: str) -> str:
     return f"{before}{installed}{top}/" if folder else file
 
 
+def library_of_net(frames: tuple[str, ...], net: int) -> str:
+    """ "transformers/", whose modules are the first below a call of a net that neither the user nor
+    PyTorch has written; "" where there are none."""
+    files = (file for _, file in _functions(frames[net:]))
+    return next((_package(file) for file in files if not is_users(file)), "")
+
+
 @lru_cache(maxsize=MOST_STACKS)
 def runs_net(frames: tuple[str, ...]) -> bool:
     """Whether a stack is below a call of a module."""

@@ -73,6 +73,11 @@ def copies_to_gpu(place: FrameShare) -> bool:
     return place.copies or (place.phase != "data" and calls(place, COPY_CALL))
 
 
+def replays_graph(place: FrameShare) -> bool:
+    """A CUDA graph is replayed there, the program's own or one of torch.compile's."""
+    return path_of(place.frame) in ("torch/cuda/graphs.py", "torch/_inductor/cudagraph_trees.py")
+
+
 def empties_cache(place: FrameShare) -> bool:
     """The allocator's cache is emptied there."""
     named = function_of(place.frame) in ("empty_cache", "ipc_collect")

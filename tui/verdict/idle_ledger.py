@@ -15,6 +15,7 @@ from ..steps import GpuStep, Step
 from .allocations import asked_of_device, empties_in_loop
 from .busy_parts import BUSY, BusyPart, busy_parts
 from .code_places import (
+    copies_to_gpu,
     empties_cache,
     ends_workers,
     evaluates,
@@ -31,7 +32,7 @@ from .code_places import (
 from .cpu_wait import asleep
 from .findings import EvidenceSource
 from .gpu_clock import copies, crossing, unmeasured
-from .on_device import OnDevice, counted_by, idle_of, on_device
+from .on_device import OnDevice, counted_by, idle_of, on_device, paired
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
 from .stack_samples import FrameShare
@@ -278,7 +279,8 @@ def _host(account: _Account, window: StepWindow, device: OnDevice, unmarked: flo
     seen = min(python_seen(window).mean, whole - beside)
     account.take("host", max(between - beside, seen))
     places = main_places(window)
-    mine = sum(one.share for one in places if is_users(one) and not waits_for_gpu(one))
+    own = [one for one in places if is_users(one) and not copies_to_gpu(one)]
+    mine = sum(one.share for one in own if not waits_for_gpu(one))
     slept = min(_asleep_beside_fetches(window), mine)
     account.take("host", max(slept - account.taken["host"], python_within(window)))
     account.take("sync", waits - idle_waits)
@@ -322,8 +324,7 @@ def _of_all_steps(
     what the host spends on it in all steps, by how long the GPU takes for it in those that both
     clocks have. Of a few steps a long one weighs too much, or is missing (ratio estimator)."""
     whole = spent(window.steps).wall_ns
-    host = {row.number: row for row in window.steps}
-    pairs = [(host[row.number], row) for row in device.rows if row.number in host]
+    pairs = paired(window.steps, device.rows)
     by_host = sum(part(row) for row, _ in pairs)
     if whole <= 0 or not by_host:
         measured = sum(part(row) for row in device.rows)
@@ -346,12 +347,8 @@ def starved(window: StepWindow, device: OnDevice) -> float:
     """
     if device.abstains:
         return 0.0
-    host = {row.number: row for row in window.steps}
     short = launching = 0.0
-    for row in device.rows:
-        issued = host.get(row.number)
-        if issued is None or issued.count != row.count:
-            continue
+    for issued, row in paired(window.steps, device.rows):
         launching += issued_of(issued)
         phases = (
             (issued.forward_ns, row.lag_data_ns),

@@ -1,11 +1,15 @@
 """The window's steps on the GPU's own clock: which waits left it idle, and whether the host keeps
 ahead."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
-from ..steps import GpuStep
+from msgspec import structs
+
+from ..steps import GpuStep, Step
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
 from .thresholds.gpu import (
@@ -18,6 +22,12 @@ from .thresholds.gpu import (
     LONG_GPU_NS,
 )
 from .window import RunFacts
+
+SUMS: Final = (
+    *("data_ns", "startup_ns", "forward_ns", "backward_ns", "optimizer_ns", "other_ns"),
+    *("evaluation_ns", "checkpoint_ns", "compile_ns", "evaluation_startup_ns", "shared_startup_ns"),
+)
+"""Times of a host's row that are sums over its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,39 @@ def enough(rows: Sequence[GpuStep]) -> bool:
     if steps >= LEAST_GPU_STEPS:
         return True
     return steps >= LEAST_LONG_GPU_STEPS and sum(row.wall_ns for row in rows) >= LONG_GPU_NS
+
+
+def paired(steps: Sequence[Step], rows: Sequence[GpuStep]) -> list[tuple[Step, GpuStep]]:
+    """Measured rows, each with its row on the host, of `steps` in order; those of which that is not
+    here are left out. Steps of a millisecond travel several to a row, and which were measured is
+    known later: of such a row one has the mean, under the row's number."""
+    last = [row.number for row in steps]
+    found: list[tuple[Step, GpuStep]] = []
+    for device in rows:
+        at = bisect_left(last, device.number)
+        if at == len(steps) or steps[at].number - steps[at].count >= device.number:
+            continue
+        host = steps[at]
+        if host.count != device.count:
+            if device.count != 1:
+                continue
+            host = _mean_of(host)
+        elif host.number != device.number:
+            continue
+        found.append((host, device))
+    return found
+
+
+def _mean_of(row: Step) -> Step:
+    """One step of a merged row."""
+    times = {name: getattr(row, name) // row.count for name in SUMS}
+    return structs.replace(
+        row,
+        count=1,
+        end_ns=row.start_ns + (row.end_ns - row.start_ns) // row.count,
+        phases={name: ns // row.count for name, ns in row.phases.items()},
+        **times,
+    )
 
 
 def idle_of(window: RunFacts) -> float:

@@ -52,6 +52,8 @@ class FrameShare:
     """…and a training learns from what is asked there."""
     asked: str = ""
     """The frame that asks, in each step, a net which does not learn there: a frozen encoder."""
+    library: str = ""
+    """Below a net, the folder of the library that has written it or layers of it, but PyTorch."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other…"""
     in_turns: str = ""

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from gpuwatch.tui.model.loop_frames import is_by_position, package_of_loop, with_solvers
+from gpuwatch.tui.model.loop_frames import (
+    is_by_position,
+    library_of_net,
+    package_of_loop,
+    with_solvers,
+)
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.model.stack_shares import summarise
 from gpuwatch.tui.session.stack_phases.classify import phase_of
@@ -51,6 +56,24 @@ def test_a_loop_is_whose_function_calls_backward_and_update(
 ) -> None:
     assert package((*loop, *BACKWARD), (*loop, *UPDATE), (*loop, "relu (x.py:1)")) == found
     assert package((*loop, *BACKWARD)) == "", "no update was seen"
+
+
+@pytest.mark.parametrize(
+    ("layers", "found"),
+    [
+        (("BertModel.forward (transformers/models/bert/modeling_bert.py:9)",), "transformers/"),
+        (
+            ("Encoder.forward (nets.py:9)", "VGG.forward (torchvision/models/vgg.py:9)"),
+            "torchvision/",
+        ),
+        (("Sequential.forward (torch/nn/modules/container.py:9)",), ""),
+        (("Encoder.forward (nets.py:9)", "Conv2d.forward (torch/nn/modules/conv.py:9)"), ""),
+    ],
+)
+def test_a_net_is_that_librarys_whose_layers_it_has(layers: tuple[str, ...], found: str) -> None:
+    called = "Module._call_impl (torch/nn/modules/module.py:9)"
+    way = ("<module> (train.py:8)", "fit (lightning/loop.py:9)", called, *layers)
+    assert library_of_net(way, way.index(called)) == found
 
 
 def test_a_library_that_only_calls_backward_is_no_loop() -> None:

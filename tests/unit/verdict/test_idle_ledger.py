@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.steps import GpuMemory
@@ -265,6 +266,27 @@ def test_a_long_step_among_few_that_were_measured_weighs_as_one_of_all() -> None
     record = replay_of(seen)
     assert record is not None
     assert record.step_ns == pytest.approx(15.5e6, rel=0.01)
+
+
+def test_steps_of_a_millisecond_that_travel_in_pairs_are_launching_too() -> None:
+    """The host's rows held two steps each and the GPU's one: none of these had its pair, 55 % of
+    the time was unexplained idle, and the launches of a net replayed as a graph, of which one of
+    the whole step gave 2x, were no verdict after ten seconds."""
+    rows = even(60, count=2, forward_ms=0.8, backward_ms=1.2, optimizer_ms=0.4, other_ms=0.1)
+    whole = window(rows, gpu_present=True, activity=activity(43.0), stacks=FORWARD)
+    times = {"forward_ms": 0.4, "backward_ms": 0.6, "optimizer_ms": 0.2, "other_ms": 0.05}
+    measured = tuple(
+        gpu_step(structs.replace(row, number=row.number - at % 2, count=1), **times)
+        for at, row in enumerate(rows[::3])
+    )
+    seen = replace(whole, gpu_steps=measured)
+    assert ledger_of(seen).shares["launch"] == pytest.approx(0.53, abs=0.03)
+    record = replay_of(seen)
+    assert record is not None
+    assert record.step_ns == pytest.approx(1.25e6, rel=0.01)
+    found = launch(seen)
+    assert found is not None
+    assert "whole step with its optimizer" in found.advice[0]
 
 
 def test_giving_back_a_batch_is_the_loaders() -> None:

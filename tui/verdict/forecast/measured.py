@@ -19,7 +19,7 @@ from ..code_places import (
 )
 from ..gpu_clock import StepKind, kinds_of, unmeasured
 from ..idle_ledger import idle_ledger
-from ..on_device import enough, keeps_up_ns, on_device
+from ..on_device import enough, keeps_up_ns, on_device, paired
 from ..pauses import clinging_parts, saving_part
 from ..place_names import own_frame
 from ..stack_samples import FrameShare
@@ -92,18 +92,15 @@ def host_alone(window: StepWindow) -> float:
 def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
     """The newest steps that both clocks have, with what clings to a pause in each and its share of
     the loader's start-up."""
-    known = {
-        row.number: (row, clinging)
-        for row, clinging in zip(window.steps, clinging_parts(window), strict=True)
+    clinging_ns = {
+        row.number: ns // row.count
+        for row, ns in zip(window.steps, clinging_parts(window), strict=True)
     }
-    pairs = []
-    for device in window.gpu_steps[-REPLAYED_ROWS:]:
-        found = known.get(device.number)
-        if found is None or found[0].count != device.count or device.lag_start_ns is None:
-            continue
-        if device.wall_ns > 0:
-            pairs.append((found[0], device, found[1], found[0].startup_ns))
-    return pairs
+    return [
+        (host, device, clinging_ns[host.number] * host.count, host.startup_ns)
+        for host, device in paired(window.steps, window.gpu_steps[-REPLAYED_ROWS:])
+        if device.lag_start_ns is not None and device.wall_ns > 0
+    ]
 
 
 def _stand_for(window: StepWindow, rows: Sequence[Step]) -> list[float]:

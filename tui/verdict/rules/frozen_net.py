@@ -3,9 +3,9 @@ frozen encoder, a teacher."""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from ..code_places import forward_of_net, share_held
 from ..findings import Evidence, Finding, Forecast
@@ -16,6 +16,8 @@ from ..stack_samples import FrameShare
 from ..statistics import of_samples
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
+
+_Name = TypeVar("_Name")
 
 FOLLOWS: Final = re.compile(
     r"(^|[^a-z])(target|ema|momentum|mean_?teacher|old|avg_?(model|net)|averaged|shadow"
@@ -34,19 +36,24 @@ several views."""
 def frozen_net(window: StepWindow) -> Finding | None:
     """By samples; a GPU's time is not the host's. A net of which the same functions were seen to
     learn as well may be the one that learns, or follows it; so may one of a library's, of which
-    only the line that calls it is known. What is stored is read again, and what
-    draws another crop each time cannot be stored: the forecast goes from nothing to all of it."""
+    only the line that calls it is known, where any net of that library learns. What is stored is
+    read again, and what draws another crop each time cannot be stored: the forecast goes from
+    nothing to all of it."""
     if window.gpu_present or window.stacks is None:
         return None
     inside = forward_of_net(window)
     asked = [one for one in inside if one.asked]
-    without, learning = _by_function(asked), _by_function(one for one in inside if not one.asked)
-    learns = {name for name, share in learning.items() if share > STRAY * without[name]}
-    moving = {
-        one.asked
-        for one in asked
-        if users_function(one) in learns or _is_librarys(one) or _follows(one)
-    }
+    others = [one for one in inside if not one.asked]
+    functions = _seen_to_learn(asked, others, users_function)
+    libraries = _seen_to_learn(asked, others, lambda one: one.library)
+    moving: set[str] = set()
+    for one in asked:
+        if _is_librarys(one):
+            learns = not one.library or one.library in libraries
+        else:
+            learns = users_function(one) in functions
+        if learns or _follows(one):
+            moving.add(one.asked)
     asked = [one for one in asked if one.asked not in moving]
     share = of_samples(share_held(asked), window.stacks.main_samples)
     if not asked or share.mean < CONTRIBUTOR:
@@ -69,11 +76,16 @@ def frozen_net(window: StepWindow) -> Finding | None:
     return replace(found, forecast=Forecast(speedup_of(share.mean), 1.0, speedup_of(share.high)))
 
 
-def _by_function(places: Iterable[FrameShare]) -> defaultdict[tuple[str, str], float]:
-    shares: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for place in places:
-        shares[users_function(place)] += place.share
-    return shares
+def _seen_to_learn(
+    asked: Iterable[FrameShare], others: Iterable[FrameShare], by: Callable[[FrameShare], _Name]
+) -> set[_Name]:
+    """What `others` show to learn, by its name, beyond stray samples of what is asked."""
+    without: defaultdict[_Name, float] = defaultdict(float)
+    learning: defaultdict[_Name, float] = defaultdict(float)
+    for shares, places in ((without, asked), (learning, others)):
+        for place in places:
+            shares[by(place)] += place.share
+    return {name for name, share in learning.items() if share > STRAY * without[name]}
 
 
 def _is_librarys(place: FrameShare) -> bool:

@@ -7,6 +7,7 @@ from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
     BETWEEN,
     clips,
+    copies_to_gpu,
     in_collective,
     is_in_forward,
     is_users,
@@ -162,9 +163,10 @@ def within_phases(window: StepWindow) -> Finding | None:
 
 
 def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
-    """What is the user's own and no other rule's: a batch that is made belongs to the loader."""
+    """What is the user's own and no other rule's: a batch that is made belongs to the loader, and
+    at a copy to the GPU the driver sleeps."""
     mine = [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
-    return [one for one in mine if not (clips(one) or waits_for_gpu(one))]
+    return [one for one in mine if not (clips(one) or waits_for_gpu(one) or copies_to_gpu(one))]
 
 
 def host(window: StepWindow) -> Finding | None:

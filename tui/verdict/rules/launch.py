@@ -15,6 +15,7 @@ from ..code_places import (
     is_users,
     main_places,
     recurs,
+    replays_graph,
     share_held,
     share_seen,
     waits_for_gpu,
@@ -22,7 +23,7 @@ from ..code_places import (
 )
 from ..cpu_wait import Starved, core_wait_evidence, remedies
 from ..cpu_wait import starved as short_of_cores
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import (
     gain_of_one_call,
     gain_of_step_graph,
@@ -43,7 +44,7 @@ from ..scoring import cause, speedup_of
 from ..statistics import Share, without_rows
 from ..step_time import issued_of
 from ..thresholds import causes as limits
-from ..thresholds.gpu import LOOP_SHARE, STEP_GRAPH_WITHIN, STEP_GRAPH_WORTH
+from ..thresholds.gpu import LOOP_SHARE, STEP_GRAPH_LEAST, STEP_GRAPH_WITHIN, STEP_GRAPH_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .attention import planned_anew
@@ -209,22 +210,47 @@ def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
 def _or_step_graph(found: Finding, window: StepWindow) -> Finding:
     """A graph of the net leaves the loss and the optimizer to the host. Where one of the whole step
     would give much more, that is said, and is the upper end of the forecast."""
-    if not _graph_holds_step(window):
+    if not found.advice[0].startswith(GRAPH):
         return found
+    gain = gain_of_step_graph(window) if _graph_holds_step(window) else None
+    if _is_graphed(window):
+        return _graphed_already(found, window, gain)
     likely = forecast_of(found)
     if likely is None or likely.high is None or likely.kind != "estimate":
         return found
-    gain = gain_of_step_graph(window) if found.advice[0].startswith(GRAPH) else None
     if gain is None or gain < STEP_GRAPH_WORTH * likely.speedup:
         return found
+    whole = f"{GRAPH.removesuffix('step')}{_whole_step(window)}, about {times(gain)}"
+    advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
+    forecast = replace(likely, high=max(likely.high, STEP_GRAPH_WITHIN * gain))
+    return replace(found, advice=advice, forecast=forecast)
+
+
+def _graphed_already(found: Finding, window: StepWindow, gain: float | None) -> Finding:
+    """What is left to make of a net that is replayed as a graph: one of the whole step, with this
+    `gain`; else a larger batch."""
+    if gain is None or gain < speedup_of(ENTER_SHARE):
+        most = speedup_of(found.share or 0.0)
+        return replace(found, advice=found.advice[1:], speedup=most, speedup_is="bound")
+    whole = f"a CUDA graph of the {_whole_step(window)}, about {times(gain)}: its net alone is one "
+    within = Forecast(gain, max(1.0, STEP_GRAPH_LEAST * gain), STEP_GRAPH_WITHIN * gain)
+    return replace(found, advice=(f"{whole}already", *found.advice[1:]), forecast=within)
+
+
+def _is_graphed(window: StepWindow) -> bool:
+    """A sample met a CUDA graph of the net as it was replayed; its backward's is on a thread of
+    autograd's."""
+    threads = () if window.stacks is None else window.stacks.threads
+    return any(map(replays_graph, (*main_places(window), *threads)))
+
+
+def _whole_step(window: StepWindow) -> str:
+    """ "whole step with its optimizer (capturable=True)"."""
     name = window.settings and window.settings.optimizer
     how = " (capturable=True)" if name in CAPTURABLE else ""
     if name is None:
         how = " (capturable=True, if it has that)"
-    whole = f"{GRAPH.removesuffix('step')}whole step with its optimizer{how}, about {times(gain)}"
-    advice = (whole + found.advice[0].removeprefix(GRAPH), *found.advice[1:])
-    forecast = replace(likely, high=max(likely.high, STEP_GRAPH_WITHIN * gain))
-    return replace(found, advice=advice, forecast=forecast)
+    return f"whole step with its optimizer{how}"
 
 
 def _graph_holds_step(window: StepWindow) -> bool:

@@ -78,7 +78,18 @@ def test_a_layer_that_averages_follows_no_net() -> None:
 
 
 def test_of_a_librarys_net_only_the_call_is_known() -> None:
-    assert frozen_net(seen(caller="to_latent (train.py:98)")) is None
+    """A BERT whose answers a head of the user's learns from may be stored; not where another net of
+    that library learns, which may be the same one."""
+    call = {"caller": "to_latent (train.py:98)"}
+    assert frozen_net(seen(**call)) is None, "one of PyTorch's own, in the user's function"
+    bert = {**call, "library": "transformers/"}
+    found = frozen_net(seen(**bert))
+    assert found is not None
+    assert found.headline == "a net that does not learn takes 60% of each step"
+    student = net_at("train (train.py:60)", 0.1, library="transformers/")
+    assert frozen_net(seen(student, **bert)) is None
+    head = net_at("train (train.py:60)", 0.1, library="torchvision/")
+    assert frozen_net(seen(head, **bert)) is not None
 
 
 def test_on_a_gpu_samples_do_not_show_what_kernels_take() -> None:

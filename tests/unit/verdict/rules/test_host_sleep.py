@@ -8,6 +8,7 @@ from gpuwatch.tui.verdict.cpu_wait import asleep
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
@@ -88,3 +89,22 @@ def test_sleep_is_seen_behind_other_threads() -> None:
     finding = host(window(even(60, forward_ms=70, backward_ms=30), stacks=seen, **fields))
     assert finding is not None
     assert finding.share == pytest.approx(0.32, abs=0.01)
+
+
+@pytest.mark.parametrize(("line", "claims"), [("post(loss)", True), ("x.to(device)", False)])
+def test_a_copy_to_the_gpu_is_no_sleep_in_the_users_code(line: str, claims: bool) -> None:
+    """A pointwise net on an H200: "do it less often, or on another thread" of `inputs.to(device)`,
+    where the driver slept."""
+    parts = {"data_ms": 0.2, "forward_ms": 30, "backward_ms": 8, "optimizer_ms": 2}
+    at = FrameShare(0.4, "train (train.py:48)", None, line, "forward", samples=100)
+    called = "conv2d (torch/nn/modules/conv.py:543)"
+    net = FrameShare(0.6, called, None, phase="forward", samples=100)
+    seen = gpu_window(
+        even(60, **parts),
+        parts,
+        activity=activity(30.0),
+        main_cpu_percent=40.0,
+        run_delay=0.0,
+        stacks=Stacks(100, (at, net), 0, (), None),
+    )
+    assert (host(seen) is not None) is claims

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks
@@ -87,3 +88,28 @@ def test_a_step_that_no_graph_holds_is_not_promised_one(fields: dict[str, Any]) 
     assert most is not None
     assert most.high is not None
     assert most.high < 6
+
+
+@pytest.mark.parametrize(
+    "replays",
+    ["CUDAGraph.replay (torch/cuda/graphs.py:139)", "run (torch/_inductor/cudagraph_trees.py:9)"],
+)
+def test_a_net_that_is_replayed_as_a_graph_is_not_told_to_become_one(replays: str) -> None:
+    """An encoder on an H200, whose loss and optimizer were launched one by one: 2.8x by a graph of
+    the whole step, and the advice was torch.compile(model, mode="reduce-overhead")."""
+    given = {"activity": activity(12.0, sm=2.0), "settings": settings(optimizer="AdamW")}
+    backward = FrameShare(0.03, replays, None, samples=100)
+    seen = gpu_window(
+        even(400, **EACH), EACH, stacks=Stacks(100, (), 0, (), None, threads=(backward,)), **given
+    )
+    found = launch(seen)
+    assert found is not None
+    whole = "a CUDA graph of the whole step with its optimizer (capturable=True), about 7.6x"
+    assert found.advice[0] == f"{whole}: its net alone is one already"
+    assert found.forecast is not None
+    assert found.forecast.speedup == pytest.approx(7.6, abs=0.1)
+    in_parts = [structs.replace(row, backwards=4) for row in seen.steps]
+    batches = launch(replace(seen, steps=tuple(in_parts)))
+    assert batches is not None
+    assert batches.advice[0].startswith("a larger batch"), "no graph holds micro-batches"
+    assert batches.speedup_is == "bound"
