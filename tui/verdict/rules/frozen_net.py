@@ -46,10 +46,13 @@ def frozen_net(window: StepWindow) -> Finding | None:
     others = [one for one in inside if not one.asked]
     functions = _seen_to_learn(asked, others, users_function)
     libraries = _seen_to_learn(asked, others, lambda one: one.library)
+    # A sample may meet PyTorch's call of a net alone, before that reaches the library's own layers.
+    library_at = {one.asked: one.library for one in asked if one.library}
     moving: set[str] = set()
     for one in asked:
         if _is_librarys(one):
-            learns = not one.library or one.library in libraries
+            library = library_at.get(one.asked, "")
+            learns = not library or library in libraries
         else:
             learns = users_function(one) in functions
         if learns or _follows(one):

@@ -86,6 +86,8 @@ def test_of_a_librarys_net_only_the_call_is_known() -> None:
     found = frozen_net(seen(**bert))
     assert found is not None
     assert found.headline == "a net that does not learn takes 60% of each step"
+    begins = net_at("to_latent (train.py:98)", 0.05, asked=ASKER)
+    assert frozen_net(seen(begins, **bert)) is not None, "a sample at PyTorch's call of it"
     student = net_at("train (train.py:60)", 0.1, library="transformers/")
     assert frozen_net(seen(student, **bert)) is None
     head = net_at("train (train.py:60)", 0.1, library="torchvision/")
