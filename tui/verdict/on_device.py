@@ -92,9 +92,9 @@ def enough(rows: Sequence[GpuStep]) -> bool:
 
 
 def paired(steps: Sequence[Step], rows: Sequence[GpuStep]) -> list[tuple[Step, GpuStep]]:
-    """Measured rows, each with its row on the host, of `steps` in order; those of which that is not
-    here are left out. Steps of a millisecond travel several to a row, and which were measured is
-    known later: of such a row one has the mean, under the row's number."""
+    """The measured `rows` that have a row on the host, each with that; `steps` in order. Steps of a
+    millisecond travel several to a row, before it is known which of them were measured: one of
+    these has its row's mean, under the row's number."""
     last = [row.number for row in steps]
     found: list[tuple[Step, GpuStep]] = []
     for device in rows:

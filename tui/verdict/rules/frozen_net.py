@@ -29,8 +29,8 @@ turn, as a generator: what it answers changes, and nothing of it can be stored."
 
 STRAY: Final = 1 / 20
 """Of a function's samples without gradients. One taken while the stack changes can lack the frame
-that asks; a net that learns is seen at a fifth and more, even one that guesses for
-several views."""
+that asks; a net that learns is seen at a fifth and more, even one that guesses for several views.
+"""
 
 
 def frozen_net(window: StepWindow) -> Finding | None:
