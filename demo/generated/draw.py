@@ -82,9 +82,11 @@ def draw(seed: int, device: Device) -> Spec:
     chance = random.Random(f"generated run {seed} on {device}")
     spec = _axes(chance, seed, device)
     if seed >= SOUND_FROM:
-        minded = _minded(spec)
-        small = seed >= SMALL_SOUND_FROM and device == "cuda"
-        return _in_rhythm(_smaller(minded, spec.size) if small else minded)
+        if device == "cpu":
+            return _in_rhythm(_minded(spec, spec.size))
+        if seed < SMALL_SOUND_FROM:
+            return _in_rhythm(_minded(spec, "large"))
+        return _in_rhythm(_graphed(_minded(spec, "small" if spec.size == "small" else "medium")))
     count = chance.choices((0, 1, 2), NONE_ONE_TWO)[0]
     on_cpu = ON_CPU if seed >= ON_CPU_FROM else ()
     possible = [*ON_ANY, *(ON_GPU if device == "cuda" else on_cpu)]
@@ -143,12 +145,11 @@ def _axes(chance: random.Random, seed: int, device: Device) -> Spec:
     )
 
 
-def _minded(spec: Spec) -> Spec:
+def _minded(spec: Spec, size: Size) -> Spec:
     """The same run with little to gain: a GPU that its kernels fill, one fused update, batches that
     are cheap or made ahead, and nothing read, evaluated or saved more often than its rhythm asks.
     """
     gpu = spec.device == "cuda"
-    size: Size = "large" if gpu else spec.size
     seldom = RHYTHMS[size][-1]
     optimizer: Optimizer = "sgd" if spec.optimizer in ("sgd", "hand") else "adamw-fused"
     return replace(
@@ -171,21 +172,16 @@ def _minded(spec: Spec) -> Spec:
     )
 
 
-def _smaller(spec: Spec, drawn: Size) -> Spec:
-    """The same with a small or medium net. No loader keeps up with the small ones, so that their
-    batches lie on the GPU."""
-    size: Size = "small" if drawn == "small" else "medium"
-    compiled = spec.family == "pointwise"  # fused by the compiler, which no graph does
-    seldom = RHYTHMS[size][-1]
+def _graphed(spec: Spec) -> Spec:
+    """The same replayed as CUDA graphs; a pointwise net is fused by the compiler instead, which no
+    graph does. No loader keeps up with small nets: their batches lie on the GPU."""
+    compiled = spec.family == "pointwise"
     return replace(
         spec,
-        size=size,
         compiled=compiled,
         graphed=not compiled,
-        feed="resident" if size == "small" else spec.feed,
+        feed="resident" if spec.size == "small" else spec.feed,
         whole_batches=True,
-        sync_every=seldom,
-        log_every=max(seldom, spec.log_every),
     )
 
 

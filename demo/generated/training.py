@@ -24,9 +24,8 @@ from generated.feeding import (
     ready_batches,
     to_device,
 )
-from generated.models import Model, Models
+from generated.models import Model, Models, StepGraph
 from generated.spec import Cause, CauseName, Spec
-from generated.step_graph import StepGraph
 
 CLASSES_LISTED: Final = 20
 PIECES: Final = 32
@@ -140,13 +139,13 @@ class Training:
         """One batch: copy, forward, backward, and the update where it is due."""
         spec = self.spec
         inputs, targets = self.copied(batch)
-        graph = self._graph
-        scores, loss = (self.gradients if graph is None else graph.gradients)(inputs, targets)
+        step = self._graph or self
+        scores, loss = step.gradients(inputs, targets)
         self.number += 1
         if self.number % spec.accumulation == 0:
             if spec.cause("norms"):
                 self.losses[:] = [self.gradient_norm()]
-            (self.update if graph is None else graph.update)()
+            step.update()
         if spec.cause("classes"):
             self.class_accuracy(scores.detach(), targets)
         if spec.cause("empty_cache"):

@@ -10,7 +10,7 @@ from ..steps import Step
 from .code_places import copies_to_gpu, main_places, recurs, share_held, share_seen
 from .gpu_activity import GpuActivity
 from .host_tensors import filled_then_copied
-from .on_device import first_known, idle_of, on_device
+from .on_device import first_known, idle_of, on_device, paired
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.hysteresis import CONTRIBUTOR
@@ -42,7 +42,7 @@ class Unmeasured:
 def unmeasured(window: StepWindow) -> Unmeasured:
     """A few steps in which an epoch begins may take longer than all others together, and where
     only one step in ten is measured they are rarely among them. Worked out once a window."""
-    numbers = {row.number for row in window.gpu_steps}
+    numbers = {host.number for host, _ in paired(window)}
     kinds = kinds_of(window.steps)
     measured = {
         kind for row, kind in zip(window.steps, kinds, strict=True) if row.number in numbers

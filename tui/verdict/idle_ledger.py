@@ -324,7 +324,7 @@ def _of_all_steps(
     what the host spends on it in all steps, by how long the GPU takes for it in those that both
     clocks have. Of a few steps a long one weighs too much, or is missing (ratio estimator)."""
     whole = spent(window.steps).wall_ns
-    pairs = paired(window.steps, device.rows)
+    pairs = paired(window)
     by_host = sum(part(row) for row, _ in pairs)
     if whole <= 0 or not by_host:
         measured = sum(part(row) for row in device.rows)
@@ -348,7 +348,7 @@ def starved(window: StepWindow, device: OnDevice) -> float:
     if device.abstains:
         return 0.0
     short = launching = 0.0
-    for issued, row in paired(window.steps, device.rows):
+    for issued, row in paired(window):
         launching += issued_of(issued)
         phases = (
             (issued.forward_ns, row.lag_data_ns),

@@ -21,13 +21,13 @@ from .thresholds.gpu import (
     LEAST_LONG_GPU_STEPS,
     LONG_GPU_NS,
 )
-from .window import RunFacts
+from .window import RunFacts, StepWindow
 
-SUMS: Final = (
-    *("data_ns", "startup_ns", "forward_ns", "backward_ns", "optimizer_ns", "other_ns"),
-    *("evaluation_ns", "checkpoint_ns", "compile_ns", "evaluation_startup_ns", "shared_startup_ns"),
+NO_SUMS: Final = ("start_ns", "end_ns", "data_max_ns")
+SUMS: Final = tuple(
+    name for name in Step.__struct_fields__ if name.endswith("_ns") and name not in NO_SUMS
 )
-"""Times of a host's row that are sums over its steps."""
+"""Times of a host's row that are sums over its steps: all but these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,15 @@ def enough(rows: Sequence[GpuStep]) -> bool:
     return steps >= LEAST_LONG_GPU_STEPS and sum(row.wall_ns for row in rows) >= LONG_GPU_NS
 
 
-def paired(steps: Sequence[Step], rows: Sequence[GpuStep]) -> list[tuple[Step, GpuStep]]:
-    """The measured `rows` that have a row on the host, each with that; `steps` in order. Steps of a
-    millisecond travel several to a row, before it is known which of them were measured: one of
-    these has its row's mean, under the row's number."""
+@lru_cache(maxsize=4)
+def paired(window: StepWindow) -> tuple[tuple[Step, GpuStep], ...]:
+    """The measured rows that have a row on the host, each with that. Steps of a millisecond travel
+    several to a row, before it is known which of them were measured: one of these has its row's
+    mean, under the row's number. Worked out once a window."""
+    steps = window.steps
     last = [row.number for row in steps]
     found: list[tuple[Step, GpuStep]] = []
-    for device in rows:
+    for device in window.gpu_steps:
         at = bisect_left(last, device.number)
         if at == len(steps) or steps[at].number - steps[at].count >= device.number:
             continue
@@ -109,7 +111,7 @@ def paired(steps: Sequence[Step], rows: Sequence[GpuStep]) -> list[tuple[Step, G
         elif host.number != device.number:
             continue
         found.append((host, device))
-    return found
+    return tuple(found)
 
 
 def _mean_of(row: Step) -> Step:

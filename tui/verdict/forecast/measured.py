@@ -96,10 +96,11 @@ def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
         row.number: ns // row.count
         for row, ns in zip(window.steps, clinging_parts(window), strict=True)
     }
+    since = min((row.number for row in window.gpu_steps[-REPLAYED_ROWS:]), default=0)
     return [
         (host, device, clinging_ns[host.number] * host.count, host.startup_ns)
-        for host, device in paired(window.steps, window.gpu_steps[-REPLAYED_ROWS:])
-        if device.lag_start_ns is not None and device.wall_ns > 0
+        for host, device in paired(window)
+        if device.number >= since and device.lag_start_ns is not None and device.wall_ns > 0
     ]
 
 
