@@ -1,14 +1,15 @@
 """The samples of one py-spy run as the session takes them: by role, with their times."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
-from ..model.frames import is_waiting
+from ..model.frames import is_waiting, place_of
 from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
-from .source_text.structure import UNKNOWN, Structure, runs_a_net
+from .source_text.structure import DECORATOR, UNKNOWN, Structure, runs_a_net
 
 _THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
 _PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')
@@ -128,7 +129,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         role=count.role,
         pid=count.pid,
         thread=count.thread,
-        frames=count.frames,
+        frames=_without_decorators(count.frames, structure.with_gradients),
         count=count.count,
         line=line_of(count.frames),
         moments=count.moments,
@@ -142,6 +143,16 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         in_step=structure.in_step,
         padded_again=structure.padded_again,
         chooses=structure.chooses,
+    )
+
+
+def _without_decorators(frames: tuple[str, ...], called: Container[str]) -> tuple[str, ...]:
+    """Without those that call one of these with gradients on: by its name the decorator's frame is
+    that of `torch.no_grad()`."""
+    return tuple(
+        one
+        for one, own in zip_longest(frames, frames[1:])
+        if not (own in called and place_of(one)[0] == DECORATOR)
     )
 
 

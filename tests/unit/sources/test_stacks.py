@@ -8,6 +8,7 @@ import pytest
 from gpuwatch.probe.wire import UNCOUNTED
 from gpuwatch.tui.model.frames import waits_for_work
 from gpuwatch.tui.model.stack_shares import summarise
+from gpuwatch.tui.session.stack_phases.classify import phase_of
 from gpuwatch.tui.sources.py_spy import read_trace
 from gpuwatch.tui.sources.source_text.files import ShortPaths, SourceLines
 from gpuwatch.tui.sources.source_text.structure import SourceStructure
@@ -113,6 +114,35 @@ def test_a_net_that_acts_shows_whose_loop_it_is_to_the_stacks_before_it(tmp_path
         read, MOMENTS, 10, lambda path: path.removeprefix("/py/"), structure_of=source.of
     )
     assert [one.evaluates for one in seen.stacks] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("decorator", "phase"),
+    [
+        ("torch.enable_grad()", "data"),
+        ("torch.enable_grad", "data"),
+        ("torch.set_grad_enabled(True)", "data"),
+        ("torch.no_grad()", "evaluation"),
+    ],
+)
+def test_a_function_that_is_decorated_with_gradients_evaluates_nothing(
+    decorator: str, phase: str, tmp_path: Path
+) -> None:
+    """SiamFC's `train_over`: the wait for its batches was "evaluation takes 55% of the time"."""
+    (tmp_path / "siamfc.py").write_text(
+        f"@{decorator}\ndef train_over(loader):\n    for batch in loader:\n        learn(batch)\n"
+    )
+    calls = ("decorate_context", "/py/torch/utils/_contextlib.py", 124)
+    frames = [TRAIN, calls, ("train_over", "siamfc.py", 3), *WAIT]
+    samples: list[Sample] = [(0, 10, 0xA, [process(10), thread(10), *frames])]
+    seen = sampled(
+        read_trace(trace(samples, 2_000_000)),
+        (0,),
+        10,
+        lambda path: path.removeprefix("/py/"),
+        structure_of=SourceStructure(SourceLines([tmp_path])).of,
+    )
+    assert [phase_of(one) for one in seen.stacks] == [phase]
 
 
 def test_each_stack_knows_its_moments() -> None:

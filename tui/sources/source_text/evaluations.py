@@ -101,6 +101,18 @@ def is_off(place: Place) -> bool:
     return bool(modes) and max(modes)[1] == "eval"
 
 
+def takes_gradients(scope: ast.AST) -> bool:
+    """A function that is decorated so that gradients are on in it, whatever calls it."""
+    if not isinstance(scope, Function):
+        return False
+    return any(
+        _turned_on(one) or name_of(one.func) == "enable_grad"
+        if isinstance(one, ast.Call)
+        else name_of(one) == "enable_grad"
+        for one in scope.decorator_list
+    )
+
+
 def _without_grad(context: ast.expr) -> bool:
     """A context or a decorator, with or without its brackets, that turns gradients off."""
     if not isinstance(context, ast.Call):

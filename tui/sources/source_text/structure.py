@@ -26,6 +26,7 @@ from .evaluations import (
     is_validation,
     loop_around,
     loop_of_actions,
+    takes_gradients,
     turns_gradients_off,
 )
 from .files import SourceLines
@@ -82,6 +83,8 @@ class Structure:
     teacher answers, or outputs from which the training takes its gradients."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
+    with_gradients: frozenset[str] = frozenset()
+    """Frames of functions that PyTorch's decorator calls with gradients on."""
 
 
 UNKNOWN: Final = Structure()
@@ -123,7 +126,15 @@ class SourceStructure:
             found = self._find(frames)
         except RecursionError:
             return UNKNOWN  # an expression of thousands of terms
-        return replace(found, computes=True) if frames and self._computes(frames[-1]) else found
+        computed = bool(frames) and self._computes(frames[-1])
+        decorated = [own for outer, own in pairwise(frames) if place_of(outer)[0] == DECORATOR]
+        graded = frozenset(filter(self._takes_gradients, decorated))
+        if not (computed or graded):
+            return found
+        return replace(found, computes=computed, with_gradients=graded)
+
+    def _takes_gradients(self, frame: str) -> bool:
+        return any(takes_gradients(place.scope) for place in self._way_to([frame]))
 
     def _find(self, stack: Sequence[str]) -> Structure:
         frames = [one for one in stack if place_of(one)[0] != DECORATOR]

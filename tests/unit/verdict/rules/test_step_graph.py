@@ -108,6 +108,10 @@ def test_a_net_that_is_replayed_as_a_graph_is_not_told_to_become_one(replays: st
     assert found.advice[0] == f"{whole}: its net alone is one already"
     assert found.forecast is not None
     assert found.forecast.speedup == pytest.approx(7.6, abs=0.1)
+    asks = replace(backward, frame="is_current_stream_capturing (torch/cuda/graphs.py:50)")
+    adam = launch(replace(seen, stacks=Stacks(100, (asks,), 0, (), None)))
+    assert adam is not None
+    assert "already" not in adam.advice[0], "an optimizer asks whether a graph is being captured"
     in_parts = [structs.replace(row, backwards=4) for row in seen.steps]
     batches = launch(replace(seen, steps=tuple(in_parts)))
     assert batches is not None
