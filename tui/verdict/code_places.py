@@ -60,7 +60,13 @@ def waits_for_gpu(place: FrameShare) -> bool:
         return False
     function, path = function_of(place.frame), path_of(place.frame)
     known = function in limits.SYNC_FRAMES or (path, function) in limits.SYNC_LOOPS
-    return known or path.endswith("_tensor_str.py") or calls(place, SYNC_CALL)
+    printed = path.endswith("_tensor_str.py")
+    return known or printed or checks_arguments(place) or calls(place, SYNC_CALL)
+
+
+def checks_arguments(place: FrameShare) -> bool:
+    """A distribution of PyTorch's looks there whether its arguments are valid."""
+    return (path_of(place.frame), function_of(place.frame)) in limits.CHECKING_FRAMES
 
 
 def fetches_tensors(place: FrameShare) -> bool:

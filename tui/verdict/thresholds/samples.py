@@ -42,6 +42,14 @@ SYNC_LOOPS: Final = frozenset(
 """Functions of libraries' loops, with their file, that wait in a line of their own: the Trainer
 looks at each step's loss for NaN (`logging_nan_inf_filter`), in C, which leaves no frame. All else
 that they do has frames below them."""
+CHECKING_FRAMES: Final = frozenset(
+    (
+        ("torch/distributions/distribution.py", "__init__"),
+        ("torch/distributions/distribution.py", "_validate_sample"),
+    )
+)
+"""Functions, with their file, that check a distribution's arguments: each asks the GPU whether all
+are valid, in C."""
 COLLECTIVE_FILES: Final = frozenset(
     {
         "torch/distributed/distributed_c10d.py",
