@@ -1,8 +1,10 @@
 """Waiting for the GPU: what costs, and what only looks as if."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.host import host
@@ -10,7 +12,7 @@ from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.sync import sync
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, stacks
+from tests.unit.verdict.windows import even, loader, stacks
 
 STEPS = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
 
@@ -69,6 +71,28 @@ def test_the_wait_that_comes_next_in_the_net_is_named_as_well() -> None:
     assert first(reads, asks).endswith("then `x.item()` at model.py:205, where the host waits next")
     assert UNCHECKED in first(replace(checks, share=0.3))
     assert "then" not in first(reads)
+
+
+@pytest.mark.parametrize(
+    ("fields", "waits"),
+    [
+        ({"pinned": False}, True),
+        ({"pinned": True}, False),
+        ({"pinned": None}, False),
+        ({"pinned": False, "batch_device": "cuda:0"}, False),
+    ],
+)
+def test_a_copy_from_pageable_memory_waits_as_a_read_does(
+    fields: dict[str, Any], waits: bool
+) -> None:
+    """MONet on an H200: 1.02x without any read or check in a step, for each batch's copy waited."""
+    feeds = structs.replace(loader(2, batch_bytes=3_145_728, batch_device="cpu"), **fields)
+    seen = gpu_window(
+        STEPS, ON_GPU, stacks=on_line(0.4, "loss.item()"), activity=activity(70), loaders=(feeds,)
+    )
+    found = sync(seen)
+    assert found is not None
+    assert ("with pin_memory=True and .to(device, non_blocking=True)" in found.advice[0]) is waits
 
 
 def test_two_lines_that_wait_alike_are_both_named_in_the_code_s_order() -> None:
