@@ -1,7 +1,9 @@
 """Python between the phases: metrics, logging, anything without a phase."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
@@ -34,16 +36,22 @@ from ..idle_ledger import (
 from ..loader import loader_floor
 from ..on_device import counted_by, idle_of, on_device
 from ..pauses import Pauses, host_parts, outliers
-from ..place_names import by_user_function, place_evidence, place_name
+from ..place_names import by_user_function, own_frame, place_evidence, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import Share, at_most, lesser, of_samples, share_of
+from ..statistics import Share, at_most, beyond, lesser, of_samples, share_of
 from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .debugging import debugging
 from .on_cpu import on_cpu
+
+LEARNED_BESIDE: Final = 2.1
+"""What a loss, or a net that is no module, takes at the most as a multiple of its backward: so much
+in chains of pointwise operations (`FORWARD_OF_BACKWARD_ON_CPU`)."""
+UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
+"""Lines of an update that the user has written."""
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
@@ -162,6 +170,36 @@ def within_phases(window: StepWindow) -> Finding | None:
     )
 
 
+def beside_the_net(window: StepWindow) -> Finding | None:
+    """On a CPU: tensors that a function of the user's own computes in no net, as a tree of points
+    for each batch (KD-Net: 85 % of a step). The loss is such a function too, and what is learned is
+    gone back through: the backward, and twice as much before it, may be its own."""
+    if window.gpu_present:
+        return None
+    places = main_places(window)
+    mine = [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
+    mine = [one for one in mine if own_frame(one) and not (clips(one) or UPDATED.search(one.line))]
+    backward_ns = sum(row.backward_ns for row in window.steps)
+    learned = LEARNED_BESIDE * backward_ns / max(1, spent(window.steps).wall_ns)
+    share = beyond(share_seen(window, mine.__contains__), learned)
+    if share.low < CONTRIBUTOR:
+        return None
+    where = by_user_function(mine)
+    return cause(
+        "host",
+        None,
+        share,
+        f"{percent(share.mean)} of each step is computed beside the net",
+        (place_evidence(where[0], "main-thread"),),
+        (
+            "do it in NumPy or in one tensor expression, once for all epochs, or in a DataLoader's "
+            f"workers{_at(where)}",
+        ),
+        loader_floor(window),
+        gain_on_the_host(window, share.mean),
+    )
+
+
 def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
     """What is the user's own and no other rule's: a batch that is made belongs to the loader, and
     at a copy to the GPU the driver sleeps."""
@@ -173,7 +211,10 @@ def host(window: StepWindow) -> Finding | None:
     """What was left on for debugging, single steps that are held up, every step's own Python, or
     sleep within a phase: of those that hold about as much as the largest the first, which is the
     most specific."""
-    judges = (debugging, on_cpu, now_and_then, _steady, within_phases, asleep_within)
+    judges = (
+        *(debugging, on_cpu, now_and_then, _steady),
+        *(within_phases, beside_the_net, asleep_within),
+    )
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
