@@ -191,10 +191,7 @@ def beside_the_net(window: StepWindow) -> Finding | None:
         share,
         f"{percent(share.mean)} of each step is computed beside the net",
         (place_evidence(where[0], "main-thread"),),
-        (
-            "do it in NumPy or in one tensor expression, once for all epochs, or in a DataLoader's "
-            f"workers{_at(where)}",
-        ),
+        (f"do it in one tensor expression or in NumPy, or once for all epochs{_at(where)}",),
         loader_floor(window),
         gain_on_the_host(window, share.mean),
     )

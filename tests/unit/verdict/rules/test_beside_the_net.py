@@ -43,7 +43,7 @@ def test_a_tree_that_is_built_for_each_batch_is_the_hosts() -> None:
     seen = found(TREE, SPLIT, CONVOLUTION)
     assert seen is not None
     assert seen.share == pytest.approx(0.85 - 2.1 * 5 / 106, abs=0.01)
-    assert seen.advice[0].endswith("in a DataLoader's workers: split (train.py:113)")
+    assert seen.advice[0].endswith("or once for all epochs: split (train.py:113)")
     rows = even(60, forward_ms=100, backward_ms=5, optimizer_ms=1)
     stacks = Stacks(250, (TREE, SPLIT, CONVOLUTION), 0, (), None)
     verdict = Engine().judge(window(rows, stacks=stacks)).finding
