@@ -205,13 +205,11 @@ def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
 
 
 def host(window: StepWindow) -> Finding | None:
-    """What was left on for debugging, single steps that are held up, every step's own Python, or
-    sleep within a phase: of those that hold about as much as the largest the first, which is the
-    most specific."""
-    judges = (
-        *(debugging, on_cpu, now_and_then, _steady),
-        *(within_phases, beside_the_net, asleep_within),
-    )
+    """What was left on for debugging, single steps that are held up, every step's own Python, what
+    it computes beside its net, or sleep within a phase: of those that hold about as much as the
+    largest the first, which is the most specific."""
+    by_marks = (debugging, on_cpu, now_and_then, _steady)
+    judges = (*by_marks, within_phases, beside_the_net, asleep_within)
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)

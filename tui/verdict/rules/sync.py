@@ -118,7 +118,7 @@ def _advice(waiting: Sequence[FrameShare], share: float, copies: bool = False) -
     seldom = f"keep it on the GPU (.detach()) and read it every {steps} steps"
     place = waiting[0]
     if checks_arguments(place):
-        rest = _advice(waiting[1:], share, copies)
+        rest = _advice([one for one in waiting if not checks_arguments(one)], share, copies)
         return (f"{UNCHECKED}: they ask the GPU each time", *rest)
     if asks_for_shape(place):
         keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"

@@ -192,21 +192,6 @@ def test_of_too_many_workers_that_are_late_cheaper_batches_come_first() -> None:
     assert finding.speedup == pytest.approx(7, rel=0.1)
 
 
-def test_what_fewer_workers_give_is_not_forecast() -> None:
-    """Their batches lie ready, and the thread that launches lacks a core."""
-    use = WorkerUse(64, 25.0, 0.0, 0.0, run_delay=0.45)
-    rows = even(60, forward_ms=40, backward_ms=30, ready=60)
-    on_gpu = {"forward_ms": 10, "backward_ms": 9}
-    given: dict[str, Any] = {"loaders": (loader(64),), "workers": use, "cores": 16.0}
-    seen = gpu_window(rows, on_gpu, **given)
-    fed = feeding(seen)
-    assert fed is not None
-    explained = oversubscribed(seen, fed)
-    assert explained is not None
-    assert explained.advice[0].startswith("num_workers 64 → 16")
-    assert not explained.gain_known
-
-
 def test_a_batch_that_its_worker_hands_over_makes_the_forecast_a_bound() -> None:
     hands = (0.7, "rebuild_storage_fd (torch/multiprocessing/reductions.py:521)", "main (t.py:20)")
     rests = (0.3, "forward (linear.py:134)", "main (t.py:20)")

@@ -8,10 +8,10 @@ from msgspec import structs
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
-from gpuwatch.tui.verdict.loader import loader_floor
-from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.loader import feeding, loader_floor
+from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import (
     even,
@@ -213,3 +213,17 @@ def test_a_loader_that_is_begun_within_an_epoch_is_not_the_trainings() -> None:
     kept = loader(2, key=5, iterations=40, dataset="Unlabelled", persistent_workers=True)
     for loaders in ((*short, tests), (*anew, tests), (training, kept)):
         assert found(window(rows, loaders=loaders)).headline.startswith("starting epochs takes")
+
+
+def test_what_fewer_workers_give_is_not_forecast() -> None:
+    """Their batches lie ready, and the thread that launches lacks a core."""
+    use = WorkerUse(64, 25.0, 0.0, 0.0, run_delay=0.45)
+    rows = even(60, forward_ms=40, backward_ms=30, ready=60)
+    on_gpu = {"forward_ms": 10, "backward_ms": 9}
+    seen = gpu_window(rows, on_gpu, loaders=(loader(64),), workers=use, cores=16.0)
+    fed = feeding(seen)
+    assert fed is not None
+    explained = oversubscribed(seen, fed)
+    assert explained is not None
+    assert explained.advice[0].startswith("num_workers 64 → 16")
+    assert not explained.gain_known
