@@ -40,7 +40,7 @@ from ..place_names import by_user_function, own_frame, place_evidence, place_nam
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, beyond, lesser, of_samples, share_of
-from ..step_time import between_of, host_phases, spent, wall_of
+from ..step_time import between_of, host_phases, named_ns, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -173,15 +173,17 @@ def within_phases(window: StepWindow) -> Finding | None:
 def beside_the_net(window: StepWindow) -> Finding | None:
     """On a CPU: tensors that a function of the user's own computes in no net, as a tree of points
     for each batch (KD-Net: 85 % of a step). The loss is such a function too, and what is learned is
-    gone back through: the backward, and twice as much before it, may be its own."""
-    if window.gpu_present:
+    gone back through: the backward, and twice as much before it, may be its own. Phases that the
+    user has named say themselves what they are."""
+    backward_ns = sum(row.backward_ns for row in window.steps)
+    if window.gpu_present or not backward_ns:
         return None
     places = main_places(window)
     mine = [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
     mine = [one for one in mine if own_frame(one) and not (clips(one) or UPDATED.search(one.line))]
-    backward_ns = sum(row.backward_ns for row in window.steps)
-    learned = LEARNED_BESIDE * backward_ns / max(1, spent(window.steps).wall_ns)
-    share = beyond(share_seen(window, mine.__contains__), learned)
+    known_ns = LEARNED_BESIDE * backward_ns + named_ns(window.steps)
+    known = known_ns / max(1, spent(window.steps).wall_ns)
+    share = beyond(share_seen(window, mine.__contains__), known)
     if share.low < CONTRIBUTOR:
         return None
     where = by_user_function(mine)
