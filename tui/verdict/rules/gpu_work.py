@@ -45,8 +45,6 @@ class Work:
     """Of the busy time the part in which the parameters are updated."""
     issuing: float = 0.0
     """Of `host`, what issuing the net takes."""
-    in_single: bool = False
-    """Products run on tensor cores, and nothing is in a half type."""
 
     @property
     def host_by_autocast(self) -> float:
@@ -96,11 +94,9 @@ def work_of(
     seen = products or tensor >= limits.TENSOR_SEEN
     on_tensor_cores = uses_tensor_cores(settings)
     in_tf32 = _in_tf32(settings) or (tensor >= limits.TENSOR_ABSENT and _in_single(settings))
-    in_single = tensor >= limits.TENSOR_SEEN and (in_tf32 or _in_single(settings))
-    found = Work(
+    return Work(
         min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, in_tf32, host, replans
     )
-    return replace(found, in_single=in_single)
 
 
 def _in_tf32(settings: Settings | None) -> bool:
@@ -220,27 +216,13 @@ def bandwidth(work: Work) -> Finding | None:
     )
     text = f"fusing its kernels gives {times(speedup_of(least))} where kernels fuse in pairs, "
     text += f"{times(speedup_of(most))} where all memory traffic goes"
-    found = replace(
+    # What products and convolutions move stays: of DiffWave's nothing went (1.03x on an H200).
+    low = 1.0 if work.tensor >= limits.TENSOR_SEEN else speedup_of(least)
+    return replace(
         found,
         evidence=(*found.evidence, Evidence(text, "gpm")),
-        forecast=Forecast(speedup_of((least + most) / 2), speedup_of(least), speedup_of(most)),
+        forecast=Forecast(speedup_of((least + most) / 2), low, speedup_of(most)),
     )
-    return _half_the_bytes(found, work) if work.in_single else found
-
-
-def _half_the_bytes(found: Finding, work: Work) -> Finding:
-    """Products and convolutions move bytes that no fusion spares, and a half type halves them all:
-    1.34x of DiffWave on an H200, where torch.compile gave 1.03x."""
-    by_half = _half_type_forecast(work)
-    if work.recurs or work.replans or by_half.speedup < speedup_of(ENTER_SHARE):
-        return found
-    advice = (
-        f"bf16, about {times(by_half.speedup)}: {HALF}",
-        "fuse the pointwise work: torch.compile(model); what products and convolutions move stays",
-    )
-    share = 1.0 - 1.0 / by_half.speedup
-    found = replace(found, evidence=found.evidence[:-1], advice=advice, share=share)
-    return replace(found, speedup=by_half.speedup, forecast=by_half)
 
 
 def saturated(work: Work) -> Finding | None:
@@ -266,8 +248,10 @@ def half_type(work: Work) -> Finding | None:
         return None
     if work.recurs and work.tensor < limits.TENSOR_HEALTHY:
         return None
-    forecast = _half_type_forecast(work)
-    likely = forecast.speedup
+    bound = speedup_of(1.0 - work.host_by_autocast)
+    gives = half_type_gives(work.tensor, work.fp32)
+    likely = min(bound, _beside_updates(work, gives * speedup_of(_by_half_type(work))))
+    least, most = (min(bound, part * likely) for part in limits.HALF_TYPE_WITHIN)
     if likely < speedup_of(ENTER_SHARE):
         return None
     found = estimate(
@@ -279,16 +263,7 @@ def half_type(work: Work) -> Finding | None:
         work,
         (f"bf16, about {times(likely)}: {HALF}",),
     )
-    return replace(found, forecast=forecast)
-
-
-def _half_type_forecast(work: Work) -> Forecast:
-    """Of bf16: no more than the host can launch, with autocast's casts."""
-    bound = speedup_of(1.0 - work.host_by_autocast)
-    gives = half_type_gives(work.tensor, work.fp32)
-    likely = min(bound, _beside_updates(work, gives * speedup_of(_by_half_type(work))))
-    least, most = (min(bound, part * likely) for part in limits.HALF_TYPE_WITHIN)
-    return Forecast(likely, max(1.0, least), most)
+    return replace(found, forecast=Forecast(likely, max(1.0, least), most))
 
 
 def half_type_gives(tensor: float, fp32: float) -> float:
