@@ -20,6 +20,7 @@ from gpuwatch.tui.verdict.notes.data import (
 )
 from gpuwatch.tui.verdict.notes.training import (
     anomaly,
+    checked_distributions,
     deterministic,
     emptied_cache,
     float64,
@@ -94,6 +95,18 @@ def test_emptying_the_cache_now_and_then_is_no_smell() -> None:
     assert emptied_cache(on_gpu(stacks=lines(once))) is None
     few = (0.5, "step (train.py:88)", "torch.cuda.empty_cache()")
     assert emptied_cache(on_gpu(stacks=lines(few, samples=4))) is None
+
+
+def test_distributions_that_are_checked_in_each_step_are_their_samples() -> None:
+    made = (0.03, "Distribution.__init__ (torch/distributions/distribution.py:76)", "Normal(m, s)")
+    note = noted(checked_distributions, on_gpu(stacks=lines(made)))
+    assert note.text.endswith("torch.distributions.Distribution.set_default_validate_args(False)")
+    assert "in each step (train.py:31)" in note.text
+    assert note.cost == "3% of main-thread samples"
+    one = (0.03, "_Real.check (torch/distributions/constraints.py:425)", "Normal(m, s)")
+    assert checked_distributions(on_gpu(stacks=lines(one))) is not None
+    drawn = (0.3, "Normal.rsample (torch/distributions/normal.py:80)", "Normal(m, s).rsample()")
+    assert checked_distributions(on_gpu(stacks=lines(drawn))) is None
 
 
 def test_tf32_off_shows_what_the_counters_read() -> None:

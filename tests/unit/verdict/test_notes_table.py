@@ -79,7 +79,10 @@ def test_idle_cores_are_reported_once() -> None:
 def test_every_note_has_the_word_by_which_advice_is_known() -> None:
     """Else it would be reported beside advice that says the same."""
     off = settings(**FP32, anomaly=True, deterministic=True, foreach=False, set_to_none=False)
-    place = lines((0.1, "a (train.py:1)", "empty_cache()"), (0.1, "b (train.py:2)", "x.to(d)"))
+    check = (0.1, "_Real.check (torch/distributions/constraints.py:425)", "Normal(m, s)")
+    place = lines(
+        *((0.1, "a (train.py:1)", "empty_cache()"), (0.1, "b (train.py:2)", "x.to(d)"), check)
+    )
     bare = replace_loader(pinned=False)
     short = {"memory": tuple(memory(lambda _: 60 * GIB, 20, 10)), "memory_limit_bytes": 61 * GIB}
     of_the_gpu = {"gpu_memory_limit_bytes": 64 * GIB}

@@ -22,6 +22,7 @@ from .data import (
 from .training import (
     anomaly,
     attention_in_steps,
+    checked_distributions,
     costly_update,
     deterministic,
     emptied_cache,
@@ -44,6 +45,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (emptied_cache, "empty_cache"),
     (tf32, "set_float32_matmul_precision"),
     (attention_in_steps, "scaled_dot_product_attention"),
+    (checked_distributions, "set_default_validate_args"),
     (scaler, "GradScaler"),
     (blocking_copies, "non_blocking"),
     (pageable_batches, "pin_memory"),
