@@ -30,8 +30,6 @@ PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 CONVOLUTION: Final = re.compile(r"\bconv[123]d\(")
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
-REPLAYING: Final = frozenset({"replay", "forward", "backward", "functionalized", "new_fwd"})
-"""Functions of torch/cuda/graphs.py that run while a graph is replayed."""
 _PYTORCH: Final = "torch/"
 """Frames name files from their package on. What runs in this one is a phase of its own."""
 
@@ -85,7 +83,7 @@ def replays_graph(place: FrameShare) -> bool:
     """A CUDA graph is replayed there, the program's own or one of torch.compile's. An optimizer
     asks in the first one's file as well, whether a graph is being captured."""
     path = path_of(place.frame)
-    own = path == "torch/cuda/graphs.py" and function_of(place.frame) in REPLAYING
+    own = path == "torch/cuda/graphs.py" and function_of(place.frame) in limits.REPLAYING
     return own or path == "torch/_inductor/cudagraph_trees.py"
 
 

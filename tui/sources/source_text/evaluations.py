@@ -101,16 +101,16 @@ def is_off(place: Place) -> bool:
     return bool(modes) and max(modes)[1] == "eval"
 
 
-def takes_gradients(scope: ast.AST) -> bool:
-    """A function that is decorated so that gradients are on in it, whatever calls it."""
-    if not isinstance(scope, Function):
-        return False
-    return any(
-        _turned_on(one) or name_of(one.func) == "enable_grad"
-        if isinstance(one, ast.Call)
-        else name_of(one) == "enable_grad"
-        for one in scope.decorator_list
-    )
+def turns_gradients_on(scope: ast.AST) -> bool:
+    """A function's decorators do, whatever calls it."""
+    return isinstance(scope, Function) and any(map(_with_grad, scope.decorator_list))
+
+
+def _with_grad(decorator: ast.expr) -> bool:
+    """With or without its brackets."""
+    if not isinstance(decorator, ast.Call):
+        return name_of(decorator) == "enable_grad"
+    return name_of(decorator.func) == "enable_grad" or _turned_on(decorator)
 
 
 def _without_grad(context: ast.expr) -> bool:

@@ -26,8 +26,8 @@ from .evaluations import (
     is_validation,
     loop_around,
     loop_of_actions,
-    takes_gradients,
     turns_gradients_off,
+    turns_gradients_on,
 )
 from .files import SourceLines
 from .inline_evaluation import inline_evaluation
@@ -128,13 +128,13 @@ class SourceStructure:
             return UNKNOWN  # an expression of thousands of terms
         computed = bool(frames) and self._computes(frames[-1])
         decorated = [own for outer, own in pairwise(frames) if place_of(outer)[0] == DECORATOR]
-        graded = frozenset(filter(self._takes_gradients, decorated))
+        graded = frozenset(filter(self._has_gradients, decorated))
         if not (computed or graded):
             return found
         return replace(found, computes=computed, with_gradients=graded)
 
-    def _takes_gradients(self, frame: str) -> bool:
-        return any(takes_gradients(place.scope) for place in self._way_to([frame]))
+    def _has_gradients(self, frame: str) -> bool:
+        return any(turns_gradients_on(place.scope) for place in self._way_to([frame]))
 
     def _find(self, stack: Sequence[str]) -> Structure:
         frames = [one for one in stack if place_of(one)[0] != DECORATOR]

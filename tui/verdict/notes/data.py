@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ..code_places import copies_to_gpu, forward_of_net, main_places
+from ..code_places import copies_to_gpu, forward_of_net
 from ..findings import Note
 from ..format import ms, percent, size
 from ..loader import feeding
@@ -14,7 +14,7 @@ from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..window import StepWindow
-from .training import first_at, in_samples, sampled
+from .training import in_samples, on_lines, sampled
 
 _WHOLE_CALL: Final = re.compile(r"\.(to|cuda)\((?P<given>[^()]*(\([^()]*\)[^()]*)*)\)")
 _NO_COPY: Final = re.compile(r"non_blocking|\*|dtype|float|half|double|int|long|bool|memory_format")
@@ -27,12 +27,8 @@ def blocking_copies(window: StepWindow) -> Note | None:
     loader = window.loaders[0] if window.loaders else None
     if loader is None or not loader.pinned:
         return None
-    share = sampled(window, _blocks)
-    if not share:
-        return None
-    where = first_at(main_places(window), _blocks)
-    text = f"batches are pinned, but the host waits for their copy{where}: non_blocking=True"
-    return Note(text, in_samples(share), "py-spy")
+    what = "batches are pinned, but the host waits for their copy"
+    return on_lines(window, _blocks, what, "non_blocking=True")
 
 
 def _blocks(place: FrameShare) -> bool:

@@ -17,6 +17,7 @@ from ..on_device import on_device
 from ..place_names import call_at, file_of, path_of
 from ..rules.gpu_work import products_seen
 from ..rules.optimizer import nothing_faster
+from ..rules.sync import WITHOUT_CHECKS
 from ..stack_samples import FrameShare
 from ..step_time import spent
 from ..thresholds import causes as limits
@@ -47,12 +48,24 @@ def in_samples(share: float) -> str:
     return f"{percent(share)} of main-thread samples"
 
 
-def first_at(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> str:
+def _first_at(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> str:
     """ " (train.py:31)", where the first such place is; "" where no line is named."""
     found = next((place for place in places if which(place)), None)
     frame = (found.caller or found.frame) if found is not None else ""
     _, bracket, position = frame.rpartition("(")
     return f" ({position}" if bracket else ""
+
+
+def on_lines(
+    window: StepWindow, which: Callable[[FrameShare], bool], what: str, instead: str
+) -> Note | None:
+    """A note on such lines, by their samples: what is done there, with the first of them, and what
+    to do instead."""
+    share = sampled(window, which)
+    if not share:
+        return None
+    text = f"{what}{_first_at(main_places(window), which)}: {instead}"
+    return Note(text, in_samples(share), "py-spy")
 
 
 def anomaly(window: StepWindow) -> Note | None:
@@ -96,25 +109,16 @@ def float64(window: StepWindow) -> Note | None:
 def emptied_cache(window: StepWindow) -> Note | None:
     """It waits for the GPU and gives back what the next step asks for again. Between two phases of
     a program it is no smell; then hardly a sample meets it."""
-    share = sampled(window, empties_cache)
-    if not share:
-        return None
-    where = first_at(main_places(window), empties_cache)
-    text = f"torch.cuda.empty_cache() in the loop{where}: PyTorch reuses its cached memory"
-    return Note(text, in_samples(share), "py-spy")
+    what, instead = "torch.cuda.empty_cache() in the loop", "PyTorch reuses its cached memory"
+    return on_lines(window, empties_cache, what, instead)
 
 
 def checked_distributions(window: StepWindow) -> Note | None:
     """Each distribution that is made looks whether its arguments are valid, in a handful of small
     operations: without that an actor-critic was 1.16x as fast on two cores. Beside a GPU the host
     waits for each answer."""
-    share = sampled(window, _checks)
-    if not share:
-        return None
-    where = first_at(main_places(window), _checks)
-    text = f"distributions check their arguments in each step{where}: "
-    text += "torch.distributions.Distribution.set_default_validate_args(False)"
-    return Note(text, in_samples(share), "py-spy")
+    what = "distributions check their arguments in each step"
+    return on_lines(window, _checks, what, WITHOUT_CHECKS)
 
 
 def _checks(place: FrameShare) -> bool:

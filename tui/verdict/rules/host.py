@@ -174,14 +174,14 @@ def within_phases(window: StepWindow) -> Finding | None:
 def beside_the_net(window: StepWindow) -> Finding | None:
     """On a CPU: tensors that a function of the user's own computes in no net, as a tree of points
     for each batch (KD-Net: 85 % of a step). The loss is such a function too, and what is learned is
-    gone back through: the backward, and twice as much before it, may be its own. Phases that the
-    user has named say themselves what they are."""
+    gone back through: the backward, and twice as much before it, may be its own. (What the stacks
+    know to be neither, `Stacks.main_unplaced`, leaves out all between the net and its backward,
+    where ACER's loop is.) Phases that the user has named say themselves what they are."""
     backward_ns = sum(row.backward_ns for row in window.steps)
     if window.gpu_present or not backward_ns:
         return None
     places = main_places(window)
-    mine = [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
-    read = [one for one in mine if own_frame(one) and one.line]  # else it may call the net in C
+    read = [one for one in _users_lines(places) if own_frame(one) and one.line]  # else a net, in C
     mine = [one for one in read if not (clips(one) or UPDATED.search(one.line))]
     known_ns = LEARNED_BESIDE * backward_ns + named_ns(window.steps)
     known = known_ns / max(1, spent(window.steps).wall_ns)
@@ -201,10 +201,15 @@ def beside_the_net(window: StepWindow) -> Finding | None:
     )
 
 
+def _users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
+    """The user's own lines in no net, of no fetch, backward or update."""
+    return [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
+
+
 def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
     """What is the user's own and no other rule's: a batch that is made belongs to the loader, and
     at a copy to the GPU the driver sleeps."""
-    mine = [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
+    mine = _users_lines(places)
     return [one for one in mine if not (clips(one) or waits_for_gpu(one) or copies_to_gpu(one))]
 
 
@@ -212,8 +217,15 @@ def host(window: StepWindow) -> Finding | None:
     """What was left on for debugging, single steps that are held up, every step's own Python, what
     it computes beside its net, or sleep within a phase: of those that hold about as much as the
     largest the first, which is the most specific."""
-    by_marks = (debugging, on_cpu, now_and_then, _steady)
-    judges = (*by_marks, within_phases, beside_the_net, asleep_within)
+    judges = (
+        debugging,
+        on_cpu,
+        now_and_then,
+        _steady,
+        within_phases,
+        beside_the_net,
+        asleep_within,
+    )
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)

@@ -73,14 +73,13 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
         "context switches and memory",
         cheaper(places[0] if places else None),
     )
-    if not isinstance(window, StepWindow):
-        return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
-    if not window.gpu_present and all_ready(window):
+    if isinstance(window, StepWindow) and not window.gpu_present and all_ready(window):
         # No worker is behind: what their batches take of the cores is lost, whoever makes them.
-        evidence.insert(0, received(feeding))
-    elif feeding.wait_ns < ENTER_SHARE * (feeding.wait_ns + feeding.other_ns):
-        return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
-    return Explained("oversubscribed", tuple(evidence), advice[::-1])
+        return Explained("oversubscribed", (received(feeding), *evidence), advice[::-1])
+    late = feeding.wait_ns >= ENTER_SHARE * (feeding.wait_ns + feeding.other_ns)
+    if late and isinstance(window, StepWindow):
+        return Explained("oversubscribed", tuple(evidence), advice[::-1])
+    return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
 
 
 def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:

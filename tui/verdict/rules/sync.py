@@ -33,10 +33,8 @@ ON_GPU: Final = (
 )
 """What a net's forward can do instead of asking for a number."""
 PINNED: Final = "pin_memory=True and .to(device, non_blocking=True)"
-UNCHECKED: Final = (
-    "leave out the checks of distributions' arguments "
-    "(torch.distributions.Distribution.set_default_validate_args(False))"
-)
+WITHOUT_CHECKS: Final = "torch.distributions.Distribution.set_default_validate_args(False)"
+UNCHECKED: Final = f"leave out the checks of distributions' arguments ({WITHOUT_CHECKS})"
 
 
 def sync(window: StepWindow) -> Finding | None:
@@ -100,14 +98,13 @@ def _exposed(window: StepWindow, waits: Share, busy: float) -> Share:
 
 def _copies_wait(window: StepWindow) -> bool:
     """Batches are copied to the GPU from pageable memory: PyTorch waits then until that has done
-    all that is queued, as a read does (`cudaStreamSynchronize` behind the copy)."""
+    all that is queued, as a read does (`cudaStreamSynchronize` behind the copy). Whether a batch is
+    pinned is known of one on the CPU alone."""
     loader = training_loader(window)
-    if loader is None or loader.pinned is not False or loader.batch_device != "cpu":
-        return False
-    return bool(loader.batch_bytes)
+    return loader is not None and loader.pinned is False and bool(loader.batch_bytes)
 
 
-def _advice(waiting: Sequence[FrameShare], share: float, copies: bool = False) -> tuple[str, ...]:
+def _advice(waiting: Sequence[FrameShare], share: float, copies: bool) -> tuple[str, ...]:
     """The line that waits most, one that waits about as long, and how seldom they would have to.
     What waits for less long, as the net or the batch's copy, waits longer once that line does not:
     without MONet's reads and checks, but with its copies, it was 1.02x as fast on an H200.

@@ -50,6 +50,8 @@ CHECKING_FRAMES: Final = frozenset(
 )
 """Functions, with their file, that check a distribution's arguments: each asks the GPU whether all
 are valid, in C."""
+REPLAYING: Final = frozenset({"replay", "forward", "backward", "functionalized", "new_fwd"})
+"""Functions of torch/cuda/graphs.py that run while a graph is replayed."""
 COLLECTIVE_FILES: Final = frozenset(
     {
         "torch/distributed/distributed_c10d.py",

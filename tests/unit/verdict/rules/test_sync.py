@@ -79,7 +79,7 @@ def test_the_wait_that_comes_next_in_the_net_is_named_as_well() -> None:
         ({"pinned": False}, True),
         ({"pinned": True}, False),
         ({"pinned": None}, False),
-        ({"pinned": False, "batch_device": "cuda:0"}, False),
+        ({"pinned": None, "batch_device": "cuda"}, False),
     ],
 )
 def test_a_copy_from_pageable_memory_waits_as_a_read_does(
