@@ -11,6 +11,7 @@ from .on_device import idle_of, keeps_up_ns, on_device
 from .place_names import file_of, function_of, own_frame, path_of
 from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
+from .syntax import compares_elements
 from .thresholds import samples as limits
 from .thresholds.causes import COPY_LEAST_MB_S
 from .thresholds.gpu import LOOP_SHARE
@@ -52,14 +53,20 @@ def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
 
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
-    line calls, or because a tensor is printed. Inside a fetch it is the fetch that waits, inside a
-    checkpoint the checkpoint."""
+    line calls, or because a tensor is printed or its elements are compared. Inside a fetch it is
+    the fetch that waits, inside a checkpoint the checkpoint."""
     if place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
     function, path = function_of(place.frame), path_of(place.frame)
     known = function in limits.SYNC_FRAMES or (path, function) in limits.SYNC_LOOPS
-    printed = path.endswith("_tensor_str.py")
+    printed = path.endswith("_tensor_str.py") or reads_elements(place)
     return known or printed or checks_arguments(place) or calls(place, SYNC_CALL)
+
+
+def reads_elements(place: FrameShare) -> bool:
+    """Elements of a tensor are compared there one by one, in a net, each of which is a kernel and a
+    wait. Numbers of Python's own would take no time."""
+    return place.in_net and place.caller in (None, place.frame) and compares_elements(place.line)
 
 
 def checks_arguments(place: FrameShare) -> bool:
@@ -219,6 +226,8 @@ def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tupl
 BETWEEN: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation", "forward"))
 """Phases of stacks whose time may be Python between the phases: a line of the user's own that calls
 torch counts as forward."""
+LAUNCHING: Final[frozenset[StackPhase]] = frozenset(("forward", "synchronisation"))
+"""Of these what launches: Python that goes on with the result is the host's work."""
 
 
 def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:

@@ -232,6 +232,17 @@ def crossing(window: StepWindow) -> float:
     return min(1.0, sent * 1e6 / limits.CROSSING_BYTES_PER_S)
 
 
+def too_long_to_launch(window: StepWindow, dry: float) -> float:
+    """The part of the time, 0 to 1, in which the host computes within the phases, of that in which
+    it leaves the GPU nothing to run there (`dry`): the GPU is busy for too little of the time for
+    launches to be what takes the rest. A thread without a core launches slowly too."""
+    activity = window.activity
+    if activity is None or activity.busy is None:
+        return 0.0
+    launching = limits.LAUNCHING_OF_BUSY * activity.busy / 100
+    return max(0.0, dry - launching - (window.run_delay or 0.0))
+
+
 def sent_bytes(window: StepWindow) -> float:
     """Bytes over the link from the GPU to the host in a step; 0 where nobody counts them."""
     activity, total = window.activity, spent(window.steps)

@@ -31,7 +31,7 @@ from .code_places import (
 )
 from .cpu_wait import asleep
 from .findings import EvidenceSource
-from .gpu_clock import copies, crossing, unmeasured
+from .gpu_clock import copies, crossing, too_long_to_launch, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device, paired
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
@@ -69,13 +69,13 @@ class IdleLedger:
     """Every part, 0 to 1."""
     source: EvidenceSource
     """Of how much of the time it was busy: "event" where no counter shows it."""
-    crossing: float = 0.0
+    computed: float = 0.0
     """Of the host's part what is computed on the CPU within the phases, for a net on the GPU."""
 
     @property
     def dry(self) -> float:
         """Part of the time in which it had nothing to do within the phases, whoever was late."""
-        return self.shares["launch"] + self.crossing
+        return self.shares["launch"] + self.computed
 
     @property
     def busy(self) -> float:
@@ -133,7 +133,8 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
             # A thread that launches runs all through the phases; one without a core waits for those
             # that do.
             beside: IdlePart = "input" if crowded(window) else "launch"
-            on_host = account.take("host", min(dry, crossing(window)))
+            computed = max(crossing(window), too_long_to_launch(window, dry))
+            on_host = account.take("host", min(dry, computed))
             account.take(beside, dry - on_host)
     account.take("unexplained", 1.0)
     busy = max(0.0, 1.0 - sum(account.taken.values()))

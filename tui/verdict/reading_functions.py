@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from .code_places import main_places, waits_for_gpu
+from .code_places import LAUNCHING, main_places, waits_for_gpu
 from .place_names import users_function
 from .stack_samples import FrameShare, StackPhase
 from .thresholds.samples import READING_LEAST
@@ -19,9 +19,6 @@ _ITS_OWN: Final[frozenset[StackPhase | None]] = frozenset(
     {None, "forward", "other", "synchronisation"}
 )
 """Phases of the samples of a function that does nothing else: one with a backward is the loop."""
-
-LAUNCHING: Final[frozenset[StackPhase | None]] = frozenset({"forward", "synchronisation"})
-"""Of these what launches: Python that goes on with the result is the host's work."""
 
 Function = tuple[str, str]
 """Its name, with its class, and its file."""

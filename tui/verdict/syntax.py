@@ -39,3 +39,24 @@ def name_of(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+@lru_cache(maxsize=1_024)
+def compares_elements(line: str) -> bool:
+    """A comprehension asks of element after element what it is: `[i for i in range(n) if x[i] ==
+    0]`."""
+    return any(
+        isinstance(one, ast.comprehension) and any(_tests_one(test, one) for test in one.ifs)
+        for one in nodes_in(line)
+    )
+
+
+def _tests_one(test: ast.expr, loop: ast.comprehension) -> bool:
+    """`x[i] == 0`, of a loop over `i`."""
+    match test, loop.target:
+        case (
+            ast.Compare(left=ast.Subscript(slice=ast.Name(id=at)), comparators=[ast.Constant()]),
+            ast.Name(id=index),
+        ):
+            return at == index
+    return False

@@ -3,7 +3,9 @@
 import ast
 import warnings
 
-from gpuwatch.tui.verdict.syntax import parsed, root_of, statements_in
+import pytest
+
+from gpuwatch.tui.verdict.syntax import compares_elements, parsed, root_of, statements_in
 
 
 def test_what_python_warns_of_in_the_users_text_is_not_shown_again() -> None:
@@ -24,3 +26,19 @@ def test_what_begins_with_no_name_has_no_root() -> None:
     (statement,) = statements_in("(a + b).mean()")
     assert isinstance(statement, ast.Expr)
     assert root_of(statement.value) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("subj_pos = [i for i in range(len_) if subj_pos[i] == 0]", True),
+        ("n = sum(1 for at in range(n) if mask[at] != 0)", True),
+        ("kept = [x[i] for i in range(n)]", False),
+        ("kept = [i for i in range(n) if i == 0]", False),
+        ("kept = [word for word in words if counts[word] > least]", False),
+        ("kept = [i for i in range(n) if x[0] == 0]", False),
+        ("for i in range(n):", False),
+    ],
+)
+def test_comparing_elements_one_by_one(line: str, found: bool) -> None:
+    assert compares_elements(line) is found

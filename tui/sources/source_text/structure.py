@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ...model.code_lines import computes, imports_torch
 from ...model.frames import place_of
-from ...verdict.code_origin import is_users
+from ...verdict.code_origin import is_users, where_in
 from ...verdict.syntax import parsed
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
@@ -201,6 +201,7 @@ class SourceStructure:
         if not any(resets_a_net(place.scope) for place in (*inner, *way)):
             parts = in_parts(inner, calls_with_part, self._in_order)
             parts = parts or in_parts(way, calls_with_part, self._in_order)
+            parts = "" if self._is_plain(frames, parts) else parts
         turns = "" if parts or evaluation else self._turns(frames)
         evaluates = bool(evaluation) or again or bool(inline)
         unpacked = self._is_unpacked(frames)
@@ -215,6 +216,14 @@ class SourceStructure:
         return Structure(
             parts, turns, unpacked, padded, chosen, evaluates, feeds=feeds, in_step=in_step
         )
+
+    def _is_plain(self, frames: Sequence[str], loop: str) -> bool:
+        """Below that loop is Python of the user's own alone, where no tensor is computed: a tree
+        for each sentence, within a net, is no call of it."""
+        around = [at for at, one in enumerate(frames) if where_in(one) == where_in(loop)]
+        below = frames[around[-1] + 1 :] if around else ()
+        own = all(is_users(place_of(one)[0]) for one in below)
+        return bool(below) and own and not self._computes_at(frames[-1])
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
         """From the modules in this stack."""

@@ -45,7 +45,7 @@ from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .debugging import debugging
-from .on_cpu import on_cpu
+from .on_cpu import beside_gpu, on_cpu
 
 LEARNED_BESIDE: Final = 2.1
 """What a loss, or a net that is no module, takes at the most as a multiple of its backward: so much
@@ -220,6 +220,7 @@ def host(window: StepWindow) -> Finding | None:
     judges = (
         debugging,
         on_cpu,
+        beside_gpu,
         now_and_then,
         _steady,
         within_phases,

@@ -9,7 +9,7 @@ from ...steps import GpuStep
 from ..between_phases import of_closures
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
-    BETWEEN,
+    LAUNCHING,
     SYNC_CALL,
     copies_to_gpu,
     is_users,
@@ -292,7 +292,7 @@ def _sizes_vary(window: StepWindow) -> bool:
 
 def _loops(window: StepWindow) -> list[str]:
     """A function of the user's own that is no module's forward and holds most of the launches."""
-    places = within(main_places(window), BETWEEN)
+    places = within(main_places(window), LAUNCHING)
     own = [one for one in places if is_users(one) and own_frame(one)]
     own = [one for one in own if not (one.makes or copies_to_gpu(one))]
     own = [one for one in own if not one.in_net or own_frame(one) == one.frame]

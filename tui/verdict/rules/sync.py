@@ -9,6 +9,7 @@ from ..code_places import (
     asks_for_shape,
     checks_arguments,
     main_places,
+    reads_elements,
     share_seen,
     waits_for_gpu,
 )
@@ -32,6 +33,11 @@ ON_GPU: Final = (
     "torch.repeat_interleave with its output_size"
 )
 """What a net's forward can do instead of asking for a number."""
+AT_ONCE: Final = (
+    "it is read element by element: take it to the host at once (.tolist()) before the loop; or "
+    "keep the result for all epochs, if it is always the same"
+)
+"""C-GCN on H200s: 3.4 to 3.9x by the one, 4.8x by the other."""
 PINNED: Final = "pin_memory=True and .to(device, non_blocking=True)"
 WITHOUT_CHECKS: Final = "torch.distributions.Distribution.set_default_validate_args(False)"
 UNCHECKED: Final = f"leave out the checks of distributions' arguments ({WITHOUT_CHECKS})"
@@ -120,6 +126,8 @@ def _advice(waiting: Sequence[FrameShare], share: float, copies: bool) -> tuple[
     if asks_for_shape(place):
         keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"
         return (f"{call_at(place, SHAPE_CALL)}: {keep}", seldom)
+    if reads_elements(place):
+        return (f"{_named(waiting)}: {AT_ONCE}", ON_GPU)
     if place.in_net:
         # FastSpeech's lengths, a thousand a step, which its next line needs: 2.0x on an H200.
         return (f"{_named(waiting)}: {ON_GPU}", f"where nothing depends on it: {seldom}")

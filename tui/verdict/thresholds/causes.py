@@ -82,6 +82,10 @@ on the CPU sends 1.2 GB back for 1.1 GB. A copy to the GPU alone sends 7 % of it
 CROSSING_BYTES_PER_S: Final = 0.5e9
 """What the host takes for lookups, concatenation and gradients of so many bytes: no less than this
 a second, where DeepSDF's 16 cores did 0.8 GB."""
+LAUNCHING_OF_BUSY: Final = 25.0
+"""How many times as long as the GPU is busy the host can be at launching: what a launch starts runs
+for 1.5 us at least, and its call takes the host 5 to 30. On H200s 0.5 to 11 in 21 runs that waited
+for launches; 750 where a tree of points was built on the CPU (KD-Net)."""
 
 FORWARD_OF_BACKWARD_ON_CPU: Final = (0.74, 0.25)
 """Of a net on a CPU, what its forward takes of what its backward takes, and how far nets lie from

@@ -332,6 +332,15 @@ def test_a_loop_is_a_share_of_the_forward_and_no_module() -> None:
     assert not any("launches come from" in advice for advice in found.advice)
 
 
+def test_python_between_the_phases_is_no_loop_that_launches() -> None:
+    """ "72% of launches come from tokenize (feeding.py:49)", which launches nothing."""
+    tokens = FrameShare(0.5, "tokenize (feeding.py:49)", None, "split(text)", phase="other")
+    rest = FrameShare(0.1, "Block.forward (net.py:29)", None, phase="forward")
+    seen = Stacks(200, (tokens, rest, FrameShare(*BACKWARD, phase="backward")), 0, (), None)
+    found = launch(launching(stacks=seen))
+    assert found is None or not any("launches come from" in one for one in found.advice)
+
+
 def test_its_own_threads_leave_it_to_fewer_kernels() -> None:
     """OpenMP's 16 threads spin on 16 cores: what launches less needs a core for less time."""
     found = launch(

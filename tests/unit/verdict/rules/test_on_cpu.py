@@ -8,7 +8,8 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.rules.on_cpu import on_cpu
+from gpuwatch.tui.verdict.rules.on_cpu import beside_gpu, on_cpu
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -79,7 +80,7 @@ def test_a_few_bytes_do_not_explain_a_long_wait() -> None:
     ledger = idle_ledger(seen)
     assert ledger is not None
     assert on_cpu(seen) is None
-    assert ledger.crossing < 0.01
+    assert ledger.computed < 0.01
     found = launch(seen)
     assert found is not None
     assert (found.share or 0.0) > 0.8
@@ -90,3 +91,45 @@ def test_a_checkpoint_crosses_too() -> None:
     seen = codes_on_host()
     rows = even(60, checkpoint_ms=5, **STEP)
     assert on_cpu(replace(seen, steps=tuple(rows), all_recent=tuple(rows))) is None
+
+
+POINTS = "max_value = point_set.max(dim=0)[0]"
+
+
+def tree_on_host(busy: float, **known: Any) -> StepWindow:
+    """KD-Net's on an H200: 2,047 nodes a cloud, each of a few tensors on the CPU, in 1.1 s."""
+    parts = {"forward_ms": 1_083, "backward_ms": 4, "optimizer_ms": 0.4}
+    node = FrameShare(0.98, "split_ps_reuse (train.py:113)", None, POINTS, "forward")
+    return gpu_window(
+        even(30, **parts),
+        {**parts, "lag_ms": 0.04},
+        settings=settings(parameters=46, parameter_device="cuda", host_parameters=0),
+        activity=activity(busy, pcie_tx_mb_s=1.1, pcie_rx_mb_s=1.4, sm=busy / 3),
+        stacks=Stacks(139, (node,), 0, (), None),
+        **known,
+    )
+
+
+def test_what_leaves_the_gpu_too_little_to_do_launches_nothing() -> None:
+    """ "Launch 98 %, a CUDA graph", of a tree that is built on the CPU: 41x by NumPy."""
+    seen = tree_on_host(0.13)
+    ledger, found = idle_ledger(seen), beside_gpu(seen)
+    assert ledger is not None
+    assert found is not None
+    assert ledger.shares["launch"] == pytest.approx(25 * 0.0013, abs=0.01)
+    assert found.share == pytest.approx(ledger.shares["host"], abs=0.01)
+    assert found.share == pytest.approx(0.96, abs=0.02)
+    assert found.advice[0].endswith("split_ps_reuse (train.py:113)")
+    assert on_cpu(seen) is None
+    assert Engine().judge(seen).finding.kind == "host"
+
+
+def test_launches_leave_the_gpu_something_to_do() -> None:
+    """A net of small kernels: busy for an eleventh of the time that launching takes (H200)."""
+    assert beside_gpu(tree_on_host(8.1)) is None
+    assert launch(tree_on_host(8.1)) is not None
+
+
+def test_a_thread_without_a_core_launches_slowly() -> None:
+    found = beside_gpu(tree_on_host(0.13, run_delay=0.93))
+    assert found is None
