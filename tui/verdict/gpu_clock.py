@@ -7,10 +7,11 @@ from statistics import median
 from typing import Final, Literal
 
 from ..steps import Step
-from .code_places import copies_to_gpu, main_places, recurs, share_held, share_seen
+from .code_places import LAUNCHING, copies_to_gpu, main_places, recurs, share_held, share_seen
 from .gpu_activity import GpuActivity
 from .host_tensors import filled_then_copied
 from .on_device import first_known, idle_of, on_device, paired
+from .place_names import own_frame
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.hysteresis import CONTRIBUTOR
@@ -235,12 +236,14 @@ def crossing(window: StepWindow) -> float:
 def too_long_to_launch(window: StepWindow, dry: float) -> float:
     """The part of the time, 0 to 1, in which the host computes within the phases, of that in which
     it leaves the GPU nothing to run there (`dry`): the GPU is busy for too little of the time for
-    launches to be what takes the rest. A thread without a core launches slowly too."""
+    launches to be what takes the rest. No more than samples find in lines of the user's own, for
+    a library's Python may launch ever so slowly, as a thread without a core does."""
     activity = window.activity
     if activity is None or activity.busy is None:
         return 0.0
-    launching = limits.LAUNCHING_OF_BUSY * activity.busy / 100
-    return max(0.0, dry - launching - (window.run_delay or 0.0))
+    launching = limits.LAUNCHING_OF_BUSY * activity.busy / 100 + (window.run_delay or 0.0)
+    own = share_seen(window, lambda one: one.phase in LAUNCHING and one.frame == own_frame(one))
+    return max(0.0, min(dry - launching, own.mean))
 
 
 def sent_bytes(window: StepWindow) -> float:

@@ -93,13 +93,14 @@ def test_a_checkpoint_crosses_too() -> None:
     assert on_cpu(replace(seen, steps=tuple(rows), all_recent=tuple(rows))) is None
 
 
+NODE = "split_ps_reuse (train.py:113)"
 POINTS = "max_value = point_set.max(dim=0)[0]"
 
 
 def tree_on_host(busy: float, **known: Any) -> StepWindow:
     """KD-Net's on an H200: 2,047 nodes a cloud, each of a few tensors on the CPU, in 1.1 s."""
     parts = {"forward_ms": 1_083, "backward_ms": 4, "optimizer_ms": 0.4}
-    node = FrameShare(0.98, "split_ps_reuse (train.py:113)", None, POINTS, "forward")
+    node = FrameShare(0.98, known.pop("frame", NODE), None, POINTS, "forward")
     return gpu_window(
         even(30, **parts),
         {**parts, "lag_ms": 0.04},
@@ -120,6 +121,9 @@ def test_what_leaves_the_gpu_too_little_to_do_launches_nothing() -> None:
     assert found.share == pytest.approx(ledger.shares["host"], abs=0.01)
     assert found.share == pytest.approx(0.96, abs=0.02)
     assert found.advice[0].endswith("split_ps_reuse (train.py:113)")
+    assert found.forecast is not None
+    assert found.forecast.high is None, "at least"
+    assert 6 < found.forecast.speedup < 10
     assert on_cpu(seen) is None
     assert Engine().judge(seen).finding.kind == "host"
 
@@ -133,3 +137,10 @@ def test_launches_leave_the_gpu_something_to_do() -> None:
 def test_a_thread_without_a_core_launches_slowly() -> None:
     found = beside_gpu(tree_on_host(0.13, run_delay=0.93))
     assert found is None
+
+
+def test_a_library_may_launch_ever_so_slowly() -> None:
+    """A dispatcher in Python, 50 us a kernel."""
+    seen = tree_on_host(0.13, frame="dispatch (torch/distributed/tensor/_dispatch.py:80)")
+    assert beside_gpu(seen) is None
+    assert launch(seen) is not None
