@@ -12,6 +12,7 @@ from ..loader import Feeding
 from ..scoring import cause, speedup_of
 from ..statistics import Share
 from ..thresholds import causes as limits
+from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .input_pattern import cheaper, folded, named, without_any
 
@@ -49,7 +50,7 @@ def crowded_out(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> 
         "input",
         "cores",
         share,
-        f"the loader's workers take the training's cores {percent(taken)} of the time",
+        _headline(wait.mean, taken),
         (*evidence, *named(places, "worker")),
         tuple(advice),
     )
@@ -64,6 +65,14 @@ def crowded_out(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> 
     used = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
     most = max(gives, speedup_of(1.0 - used)) if used else gives
     return replace(found, forecast=Forecast(gives, 1.0, most))
+
+
+def _headline(wait: float, taken: float) -> str:
+    """Both parts, where the wait is one to mention."""
+    if wait < CONTRIBUTOR:
+        return f"the loader's workers take the training's cores {percent(taken)} of the time"
+    late = f"waiting for data takes {percent(wait)} of each step"
+    return f"{late}, and its workers take the training's cores {percent(taken)} of the time"
 
 
 def _held_up(window: StepWindow, by_threads: bool) -> Evidence:

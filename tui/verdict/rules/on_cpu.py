@@ -55,10 +55,10 @@ def beside_gpu(window: StepWindow) -> Finding | None:
     ledger, activity = idle_ledger(window), window.activity
     if ledger is None or activity is None or activity.busy is None:
         return None
-    share, beside = ledger.computed, within(main_places(window), BETWEEN)
-    if share < CONTRIBUTOR or crossing(window) >= CONTRIBUTOR or not beside:
+    share = ledger.computed
+    if share < CONTRIBUTOR or crossing(window) >= CONTRIBUTOR:
         return None
-    where = by_user_function(filter(is_users, beside)) or by_user_function(beside)
+    where = by_user_function(filter(is_users, within(main_places(window), BETWEEN)))
     text = f"the GPU is busy {activity.busy:.1f}% of the time, less than launches would make it"
     found = cause(
         "host",

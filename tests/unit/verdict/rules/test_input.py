@@ -308,9 +308,9 @@ def test_an_iterator_for_every_step_is_no_start_of_an_epoch() -> None:
     assert finding.sub == "serial"
 
 
-def sharing(have: int = 2, **fields: Any) -> StepWindow:
+def sharing(have: int = 2, wait_ms: float = 1, **fields: Any) -> StepWindow:
     """A training of 94 ms on two cores, whose workers keep up and use most of both."""
-    rows = even(60, data_ms=1, forward_ms=40, backward_ms=50, optimizer_ms=3)
+    rows = even(60, data_ms=wait_ms, forward_ms=40, backward_ms=50, optimizer_ms=3)
     given: dict[str, Any] = {
         "run_delay": 0.4, "others_cores": 0.1, "beside_cores": 1.3, "main_cpu_percent": 70.0,
         "workers": worker_use(have, 65), "stacks": stacks(workers=[DECODE], idle=0.3),
@@ -335,6 +335,12 @@ def test_workers_that_take_the_trainings_cores_are_the_loaders() -> None:
     assert finding.advice[0].startswith("num_workers 2 → 1: ")
     assert any("decode less" in advice for advice in finding.advice)
     assert Engine().judge(sharing()).finding.sub == "cores"
+
+
+def test_what_is_waited_for_stands_beside_the_cores() -> None:
+    """BRITS: "take the training's cores 40% of the time (57% not counted under evaluation)"."""
+    parts = "waiting for data takes 18% of each step, and its workers take the training's cores 37%"
+    assert found(sharing(wait_ms=20)).headline == f"{parts} of the time"
 
 
 def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:
