@@ -96,6 +96,14 @@ def computes(lines: Sequence[str], number: int) -> bool:
     return works_on_tensors(function, shown, number - 1 - first)
 
 
+def calls_torch(lines: Sequence[str], number: int) -> bool:
+    """Whether the function around line `number` does so in any of its lines."""
+    if not 0 < number <= len(lines):
+        return False
+    first, end = _function(lines, number - 1)
+    return any(_COMPUTES.search(_code(one)) for one in lines[first:end])
+
+
 def _is_arithmetic(line: str) -> bool:
     worked = ARITHMETIC.search(line) or SLICES.search(line)
     return worked is not None and not NO_ARITHMETIC.search(line)

@@ -297,6 +297,7 @@ class GpuStore:
         return GpuActivity(
             source=mean.source,
             seconds=mean.interval_ns / 1e9 / devices,
+            devices=devices,
             busy=mean.busy,
             sm=mean.sm,
             occupancy=mean.occupancy,

@@ -2,7 +2,7 @@
 kind holds."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -13,7 +13,7 @@ from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
 from .syntax import compares_elements
 from .thresholds import samples as limits
-from .thresholds.causes import COPY_LEAST_MB_S
+from .thresholds.causes import COPY_LEAST_MB_S, LAUNCHING_OF_BUSY
 from .thresholds.gpu import LOOP_SHARE
 from .thresholds.hysteresis import ENTER_SHARE
 from .window import RunFacts
@@ -65,8 +65,9 @@ def waits_for_gpu(place: FrameShare) -> bool:
 
 def reads_elements(place: FrameShare) -> bool:
     """Elements of a tensor are compared there one by one, in a net, each of which is a kernel and a
-    wait. Numbers of Python's own would take no time."""
-    return place.in_net and place.caller in (None, place.frame) and compares_elements(place.line)
+    wait. (Where the GPU runs no such kernels, `main_places` has it as Python.)"""
+    seen = place.in_net and place.phase != "other" and place.caller in (None, place.frame)
+    return seen and compares_elements(place.line)
 
 
 def checks_arguments(place: FrameShare) -> bool:
@@ -290,20 +291,38 @@ def fetching_unseen(window: RunFacts) -> float:
 
 @lru_cache(maxsize=4)
 def main_places(window: RunFacts) -> tuple[FrameShare, ...]:
-    """Where the training thread was, if samples are enough to say. A line that makes a tensor of
-    Python's numbers and copies it is Python where the link moves hardly anything: a list of 80,000
-    takes 4 ms to become a tensor, and 0.1 ms to be copied. Not where the GPU is behind: the copy
-    waits for it there, whatever is copied."""
+    """Where the training thread was, if samples are enough to say. Lines that the text alone takes
+    for copies or for reads, and that the GPU knows nothing of, are Python."""
     places = _enough(window.stacks, main=True)
+    made, compared = _made_of_numbers(window, places), _without_kernels(window, places)
+    return tuple(
+        replace(one, phase="other", makes=one.makes or one in made)
+        if one in made or one in compared
+        else one
+        for one in places
+    )
+
+
+def _made_of_numbers(window: RunFacts, places: Sequence[FrameShare]) -> list[FrameShare]:
+    """Lines that make a tensor of Python's numbers and copy it, where the link moves hardly
+    anything: a list of 80,000 takes 4 ms to become a tensor, and 0.1 ms to be copied. Not where the
+    GPU is behind: the copy waits for it there, whatever is copied."""
     rx = None if window.activity is None else window.activity.pcie_rx_mb_s
     if rx is None or rx >= COPY_LEAST_MB_S:
-        return places
+        return []
     making = [one for one in places if MAKING_CALL.search(one.line) and copies_to_gpu(one)]
-    if not making or not _no_wait(window, share_held(making)):
-        return places
-    return tuple(
-        replace(one, phase="other", makes=True) if one in making else one for one in places
-    )
+    return making if making and _no_wait(window, share_held(making)) else []
+
+
+def _without_kernels(window: RunFacts, places: Sequence[FrameShare]) -> list[FrameShare]:
+    """Lines that compare elements, on a GPU that is busy for too little of the time for each to be
+    a kernel: they are a list's, or a CPU tensor's."""
+    activity = window.activity
+    if activity is None or activity.busy is None:
+        return []
+    compared = [one for one in places if reads_elements(one)]
+    kernels = LAUNCHING_OF_BUSY * activity.busy * activity.devices / 100
+    return compared if share_held(compared) > kernels else []
 
 
 def forward_of_net(window: RunFacts) -> list[FrameShare]:

@@ -49,5 +49,7 @@ class GpuActivity:
     nvlink_rx_mb_s: float | None = None
     """Over all links, towards the device."""
     nvlink_tx_mb_s: float | None = None
+    devices: int = 1
+    """Of so many these are the means."""
     link_mb_s: float | None = None
     """What the link to the host carries one way, by its generation and width."""

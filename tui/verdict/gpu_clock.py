@@ -7,17 +7,30 @@ from statistics import median
 from typing import Final, Literal
 
 from ..steps import Step
-from .code_places import LAUNCHING, copies_to_gpu, main_places, recurs, share_held, share_seen
+from .code_places import (
+    clips,
+    copies_to_gpu,
+    empties_cache,
+    main_places,
+    recurs,
+    share_held,
+    share_seen,
+    waits_for_gpu,
+)
 from .gpu_activity import GpuActivity
 from .host_tensors import filled_then_copied
 from .on_device import first_known, idle_of, on_device, paired
 from .place_names import own_frame
+from .stack_samples import FrameShare
+from .statistics import Share, at_most, beyond
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.hysteresis import CONTRIBUTOR
 from .window import RunFacts, StepWindow
 
 LONG_BY: Final = limits.OUTLIER_LEAST
+WHOLE_PERCENT: Final = 1.0
+"""NVML's own utilisation comes in these: what may be missing of it."""
 
 # What no step on the GPU's clock holds: epochs that begin and pauses, in steps between those.
 
@@ -233,17 +246,28 @@ def crossing(window: StepWindow) -> float:
     return min(1.0, sent * 1e6 / limits.CROSSING_BYTES_PER_S)
 
 
-def too_long_to_launch(window: StepWindow, dry: float) -> float:
-    """The part of the time, 0 to 1, in which the host computes within the phases, of that in which
-    it leaves the GPU nothing to run there (`dry`): the GPU is busy for too little of the time for
-    launches to be what takes the rest. No more than samples find in lines of the user's own, for
-    a library's Python may launch ever so slowly, as a thread without a core does."""
+def computing(place: FrameShare) -> bool:
+    """A line of the user's own that launches, or computes on the CPU: what it calls in C leaves no
+    frame. None that waits for the GPU, or copies to it."""
+    own = place.phase == "forward" and place.frame == own_frame(place)
+    apart = (waits_for_gpu, copies_to_gpu, empties_cache, clips)
+    return own and not any(which(place) for which in apart)
+
+
+def too_long_to_launch(window: StepWindow, dry: float) -> Share:
+    """The part of the time, 0 to 1, that such lines take beyond what they can need for launching:
+    the GPU, which has nothing to run there for `dry` of it, is busy for too little. A library's
+    Python may launch ever so slowly, and is none of it. Nothing where it is not known whether the
+    thread had a core."""
     activity = window.activity
-    if activity is None or activity.busy is None:
-        return 0.0
-    launching = limits.LAUNCHING_OF_BUSY * activity.busy / 100 + (window.run_delay or 0.0)
-    own = share_seen(window, lambda one: one.phase in LAUNCHING and one.frame == own_frame(one))
-    return max(0.0, min(dry - launching, own.mean))
+    if activity is None or activity.busy is None or window.run_delay is None:
+        return Share(0.0, 0.0, 0.0)
+    busy = activity.busy * activity.devices
+    if activity.source != "gpm":
+        busy += WHOLE_PERCENT
+    launching = limits.LAUNCHING_OF_BUSY * busy / 100 + window.run_delay
+    beside = beyond(share_seen(window, computing), launching)
+    return at_most(beside, max(0.0, dry - launching))
 
 
 def sent_bytes(window: StepWindow) -> float:

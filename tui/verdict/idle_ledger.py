@@ -133,8 +133,8 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
             # A thread that launches runs all through the phases; one without a core waits for those
             # that do.
             beside: IdlePart = "input" if crowded(window) else "launch"
-            computed = max(crossing(window), too_long_to_launch(window, dry))
-            on_host = account.take("host", min(dry, computed))
+            by_lines = too_long_to_launch(window, min(dry, account.left)).mean
+            on_host = account.take("host", min(dry, max(crossing(window), by_lines)))
             account.take(beside, dry - on_host)
     account.take("unexplained", 1.0)
     busy = max(0.0, 1.0 - sum(account.taken.values()))

@@ -55,7 +55,11 @@ def _tests_one(test: ast.expr, loop: ast.comprehension) -> bool:
     """`x[i] == 0`, of a loop over `i`."""
     match test, loop.target:
         case (
-            ast.Compare(left=ast.Subscript(slice=ast.Name(id=at)), comparators=[ast.Constant()]),
+            ast.Compare(
+                left=ast.Subscript(slice=ast.Name(id=at)),
+                ops=[ast.Eq() | ast.NotEq() | ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()],
+                comparators=[ast.Constant(value=int() | float())],
+            ),
             ast.Name(id=index),
         ):
             return at == index

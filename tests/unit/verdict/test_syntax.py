@@ -34,6 +34,8 @@ def test_what_begins_with_no_name_has_no_root() -> None:
         ("subj_pos = [i for i in range(len_) if subj_pos[i] == 0]", True),
         ("n = sum(1 for at in range(n) if mask[at] != 0)", True),
         ("kept = [x[i] for i in range(n)]", False),
+        ("kept = [one for one in seen if seen[one] is not None]", False),
+        ('nouns = [at for at in ids if tags[at] == "NN"]', False),
         ("kept = [i for i in range(n) if i == 0]", False),
         ("kept = [word for word in words if counts[word] > least]", False),
         ("kept = [i for i in range(n) if x[0] == 0]", False),

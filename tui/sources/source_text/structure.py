@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise, takewhile
 from typing import Final, NamedTuple
 
-from ...model.code_lines import computes, imports_torch
+from ...model.code_lines import calls_torch, computes, imports_torch
 from ...model.frames import place_of
 from ...verdict.code_origin import is_users, where_in
 from ...verdict.syntax import parsed
@@ -201,8 +201,8 @@ class SourceStructure:
         if not any(resets_a_net(place.scope) for place in (*inner, *way)):
             parts = in_parts(inner, calls_with_part, self._in_order)
             parts = parts or in_parts(way, calls_with_part, self._in_order)
-            parts = "" if self._is_plain(frames, parts) else parts
         turns = "" if parts or evaluation else self._turns(frames)
+        parts = "" if parts and self._is_plain(frames, parts) else parts
         evaluates = bool(evaluation) or again or bool(inline)
         unpacked = self._is_unpacked(frames)
         feeds = helpers is not None
@@ -218,12 +218,14 @@ class SourceStructure:
         )
 
     def _is_plain(self, frames: Sequence[str], loop: str) -> bool:
-        """Below that loop is Python of the user's own alone, where no tensor is computed: a tree
-        for each sentence, within a net, is no call of it."""
+        """Below that loop are functions of the user's own alone, and the innermost computes no
+        tensors: a tree for each sentence, within a net, is no call of it."""
         around = [at for at, one in enumerate(frames) if where_in(one) == where_in(loop)]
         below = frames[around[-1] + 1 :] if around else ()
-        own = all(is_users(place_of(one)[0]) for one in below)
-        return bool(below) and own and not self._computes_at(frames[-1])
+        if not below or not all(is_users(place_of(one)[0]) for one in below):
+            return False
+        path, number = place_of(below[-1])
+        return not calls_torch(self._lines.all_of(path), number)
 
     def _learn_order(self, frames: Sequence[str], net: int) -> None:
         """From the modules in this stack."""

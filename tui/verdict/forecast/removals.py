@@ -18,7 +18,7 @@ from ..code_places import (
 )
 from ..findings import Kind
 from ..gpu_clock import copies
-from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
+from ..idle_ledger import evaluated_within, idle_ledger, keeps_up, loader_ends, python_within
 from ..on_device import idle_of, on_device
 from ..reading_functions import reads_results
 from ..stack_samples import FrameShare
@@ -104,8 +104,9 @@ def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:
 def _beside_the_net(window: StepWindow, record: StepReplay) -> tuple[float, float]:
     """What the host does in the net's phases and is not the net's, as parts of a step: what is kept
     however the net is launched, and evaluations and what else samples show there."""
-    moved, places = copies(window), main_places(window)
-    kept = share_where(places, empties_cache) + python_within(window)
+    moved, places, ledger = copies(window), main_places(window), idle_ledger(window)
+    computed = 0.0 if ledger is None else ledger.computed
+    kept = share_where(places, empties_cache) + python_within(window) + computed
     kept += 0.0 if window.sees_loading else share_where(places, fetches)
     by_link = 0.0
     if moved is not None and moved.by_samples:
@@ -115,7 +116,8 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> tuple[float, floa
     kept = min(kept + of_closures(window), _not_the_nets(window, record)) + by_link
     apart = ("other", "evaluation") if window.sees_loading else ("evaluation",)
     beside = record.host_ns(apart) / record.step_ns
-    return kept, max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
+    within = evaluated_within(window) + max(0.0, share_beside_net(places) - computed)
+    return kept, max(0.0, within - beside)
 
 
 def _asks_the_net(window: StepWindow) -> float:

@@ -155,7 +155,7 @@ def within_phases(window: StepWindow) -> Finding | None:
         return None
     share = python_seen(window)
     if ledger is not None:
-        share = at_most(share, ledger.shares["host"])
+        share = at_most(share, ledger.shares["host"] - ledger.computed)
     if share.low < CONTRIBUTOR:
         return None
     where = by_user_function(filter(works_on_host, main_places(window)))
@@ -216,11 +216,10 @@ def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
 def host(window: StepWindow) -> Finding | None:
     """What was left on for debugging, single steps that are held up, every step's own Python, what
     it computes beside its net, or sleep within a phase: of those that hold about as much as the
-    largest the first, which is the most specific."""
+    largest the first, which is the most specific. What a GPU's step computes on the CPU is no view
+    of the same time."""
     judges = (
         debugging,
-        on_cpu,
-        beside_gpu,
         now_and_then,
         _steady,
         within_phases,
@@ -230,6 +229,9 @@ def host(window: StepWindow) -> Finding | None:
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
+    computed = on_cpu(window) or beside_gpu(window)
+    if computed is not None and (computed.share or 0.0) > most:
+        first = computed
     if first is None or window.gpu_present or first.speedup is None or first.forecast is not None:
         return first
     shares = first.share, first.share_low, first.share_high
@@ -310,7 +312,7 @@ def _own(share: Share, window: StepWindow) -> Share:
     wait for it belong to `sync`."""
     ledger = idle_ledger(window)
     if ledger is not None:
-        return at_most(share, ledger.shares["host"])
+        return at_most(share, ledger.shares["host"] - ledger.computed)
     others = loader_ends(window).mean + share_seen(window, in_collective).mean
     if not window.gpu_present:
         others += not_the_users(window).share

@@ -72,7 +72,7 @@ def _headline(wait: float, taken: float) -> str:
     if wait < CONTRIBUTOR:
         return f"the loader's workers take the training's cores {percent(taken)} of the time"
     late = f"waiting for data takes {percent(wait)} of each step"
-    return f"{late}, and its workers take the training's cores {percent(taken)} of the time"
+    return f"{late}, and the loader's workers take the training's cores {percent(taken)} of it"
 
 
 def _held_up(window: StepWindow, by_threads: bool) -> Evidence:

@@ -301,8 +301,8 @@ def _loops(window: StepWindow) -> list[str]:
     if not mine or function_of(mine[0].frame) == "forward" or mine[0].share < LOOP_SHARE * whole:
         return []
     return [
-        f"{percent(mine[0].share / whole)} of launches come from {mine[0].frame}: turn a loop over "
-        "samples or time steps there into one tensor expression"
+        f"{percent(mine[0].share / whole)} of the forward's launches come from {mine[0].frame}: "
+        "turn a loop over samples or time steps there into one tensor expression"
     ]
 
 

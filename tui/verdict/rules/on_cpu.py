@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from ..code_places import BETWEEN, is_users, main_places, within
+from ..code_places import main_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import percent, size
-from ..gpu_clock import crossing, sent_bytes
+from ..gpu_clock import computing, crossing, sent_bytes, too_long_to_launch
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..on_device import counted_by
 from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of
-from ..statistics import without_rows
+from ..statistics import at_most, without_rows
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -26,8 +26,8 @@ def on_cpu(window: StepWindow) -> Finding | None:
     ledger, settings, activity = idle_ledger(window), window.settings, window.activity
     if ledger is None or settings is None or activity is None:
         return None
-    share, left = ledger.computed, settings.host_parameters
-    if min(share, crossing(window)) < CONTRIBUTOR:
+    share, left = min(ledger.computed, crossing(window)), settings.host_parameters
+    if share < CONTRIBUTOR:
         return None
     sent, every = sent_bytes(window), settings.parameters or 0
     which = f"{left} of {every} parameters" if every > (left or 0) else f"{left} parameters"
@@ -55,27 +55,29 @@ def beside_gpu(window: StepWindow) -> Finding | None:
     ledger, activity = idle_ledger(window), window.activity
     if ledger is None or activity is None or activity.busy is None:
         return None
-    share = ledger.computed
-    if share < CONTRIBUTOR or crossing(window) >= CONTRIBUTOR:
+    share = at_most(too_long_to_launch(window, ledger.dry), ledger.computed)
+    if share.low < CONTRIBUTOR or crossing(window) >= CONTRIBUTOR:
         return None
-    where = by_user_function(filter(is_users, within(main_places(window), BETWEEN)))
-    text = f"the GPU is busy {activity.busy:.1f}% of the time, less than launches would make it"
+    where = by_user_function(filter(computing, main_places(window)))
+    least = percent(share.mean / limits.LAUNCHING_OF_BUSY)
+    text = f"the GPU is busy {activity.busy:.1f}% of the time: launching all that would make it"
     found = cause(
         "host",
         None,
-        without_rows(share),
-        _headline(share),
+        share,
+        _headline(share.mean),
         (
-            Evidence(text, counted_by(activity), activity.busy, "%"),
+            Evidence(f"{text} {least} at least", counted_by(activity), activity.busy, "%"),
             place_evidence(where[0], "main-thread"),
         ),
         (
-            "do it on the GPU, in one tensor expression or in NumPy, or once for all epochs: "
-            f"{place_name(where[0])}",
+            "do it in NumPy, in the loader's workers, or once for all epochs; or on the GPU, in "
+            f"one tensor expression: {place_name(where[0])}",
         ),
         loader_floor(window),
     )
-    return replace(found, forecast=at_least(speedup_of(limits.ELSEWHERE_GIVES * share)))
+    least_gain = speedup_of(limits.ELSEWHERE_GIVES * share.low)
+    return replace(found, forecast=at_least(min(found.speedup or least_gain, least_gain)))
 
 
 def _headline(share: float) -> str:

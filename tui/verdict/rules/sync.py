@@ -127,7 +127,7 @@ def _advice(waiting: Sequence[FrameShare], share: float, copies: bool) -> tuple[
         keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"
         return (f"{call_at(place, SHAPE_CALL)}: {keep}", seldom)
     if reads_elements(place):
-        return (f"{_named(waiting)}: {AT_ONCE}", ON_GPU)
+        return (f"{_named([one for one in waiting if reads_elements(one)])}: {AT_ONCE}", ON_GPU)
     if place.in_net:
         # FastSpeech's lengths, a thousand a step, which its next line needs: 2.0x on an H200.
         return (f"{_named(waiting)}: {ON_GPU}", f"where nothing depends on it: {seldom}")

@@ -83,9 +83,9 @@ CROSSING_BYTES_PER_S: Final = 0.5e9
 """What the host takes for lookups, concatenation and gradients of so many bytes: no less than this
 a second, where DeepSDF's 16 cores did 0.8 GB."""
 LAUNCHING_OF_BUSY: Final = 25.0
-"""How many times as long as the GPU is busy the host can be at launching: what a launch starts runs
-for 1.5 us at least, and its call takes the host 5 to 30. On H200s 0.5 to 11 in 21 runs that waited
-for launches; 750 where a tree of points was built on the CPU (KD-Net)."""
+"""How many times as long as the GPU is busy the host can be at launching, as seen: 0.5 to 11 in 21
+runs on H200s that waited for launches, a call of 5 to 30 us for a kernel of 1.5 us and more; 750
+where a tree of points was built on the CPU (KD-Net)."""
 ELSEWHERE_GIVES: Final = 0.9
 """Of what the host computes so, the part that is given back at the least where it is done another
 way: 0.96 of a step became 0.02 (NumPy) and 0.06 (workers)."""

@@ -339,8 +339,9 @@ def test_workers_that_take_the_trainings_cores_are_the_loaders() -> None:
 
 def test_what_is_waited_for_stands_beside_the_cores() -> None:
     """BRITS: "take the training's cores 40% of the time (57% not counted under evaluation)"."""
-    parts = "waiting for data takes 18% of each step, and its workers take the training's cores 37%"
-    assert found(sharing(wait_ms=20)).headline == f"{parts} of the time"
+    late = "waiting for data takes 18% of each step, and "
+    cores = "the loader's workers take the training's cores 37% of it"
+    assert found(sharing(wait_ms=20)).headline == late + cores
 
 
 def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:

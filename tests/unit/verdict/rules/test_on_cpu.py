@@ -94,21 +94,20 @@ def test_a_checkpoint_crosses_too() -> None:
 
 
 NODE = "split_ps_reuse (train.py:113)"
-POINTS = "max_value = point_set.max(dim=0)[0]"
+NODES = FrameShare(0.98, NODE, None, "max_value = point_set.max(dim=0)[0]", "forward")
 
 
-def tree_on_host(busy: float, **known: Any) -> StepWindow:
+def tree_on_host(busy: float, *places: FrameShare, **known: Any) -> StepWindow:
     """KD-Net's on an H200: 2,047 nodes a cloud, each of a few tensors on the CPU, in 1.1 s."""
     parts = {"forward_ms": 1_083, "backward_ms": 4, "optimizer_ms": 0.4}
-    node = FrameShare(0.98, known.pop("frame", NODE), None, POINTS, "forward")
-    return gpu_window(
-        even(30, **parts),
-        {**parts, "lag_ms": 0.04},
-        settings=settings(parameters=46, parameter_device="cuda", host_parameters=0),
-        activity=activity(busy, pcie_tx_mb_s=1.1, pcie_rx_mb_s=1.4, sm=busy / 3),
-        stacks=Stacks(139, (node,), 0, (), None),
+    given = {
+        "settings": settings(parameters=46, parameter_device="cuda", host_parameters=0),
+        "activity": activity(busy, pcie_tx_mb_s=1.1, pcie_rx_mb_s=1.4, sm=busy / 3),
+        "stacks": Stacks(139, places or (NODES,), 0, (), None),
+        "run_delay": 0.007,
         **known,
-    )
+    }
+    return gpu_window(even(30, **parts), {**parts, "lag_ms": 0.04}, **given)
 
 
 def test_what_leaves_the_gpu_too_little_to_do_launches_nothing() -> None:
@@ -117,15 +116,24 @@ def test_what_leaves_the_gpu_too_little_to_do_launches_nothing() -> None:
     ledger, found = idle_ledger(seen), beside_gpu(seen)
     assert ledger is not None
     assert found is not None
-    assert ledger.shares["launch"] == pytest.approx(25 * 0.0013, abs=0.01)
+    assert ledger.shares["launch"] == pytest.approx(25 * 0.0013, abs=0.03)
     assert found.share == pytest.approx(ledger.shares["host"], abs=0.01)
-    assert found.share == pytest.approx(0.96, abs=0.02)
-    assert found.advice[0].endswith("split_ps_reuse (train.py:113)")
+    assert found.share == pytest.approx(0.94, abs=0.02)
+    assert found.evidence[0].text.endswith("launching all that would make it 4% at least")
+    assert found.advice[0].endswith(f": {NODE}")
     assert found.forecast is not None
     assert found.forecast.high is None, "at least"
-    assert 6 < found.forecast.speedup < 10
+    assert 4 < found.forecast.speedup < 10
     assert on_cpu(seen) is None
     assert Engine().judge(seen).finding.kind == "host"
+
+
+@pytest.mark.parametrize("busy", [0.3, 0.6, 1.0])
+def test_no_graph_of_the_net_gives_back_what_is_computed_on_the_cpu(busy: float) -> None:
+    """Launches may be 8 to 25 % of such a step: a graph gives back no more."""
+    found = Engine().judge(tree_on_host(busy)).finding
+    assert found.kind == "host"
+    assert found.advice[0].startswith("do it in NumPy")
 
 
 def test_launches_leave_the_gpu_something_to_do() -> None:
@@ -134,13 +142,47 @@ def test_launches_leave_the_gpu_something_to_do() -> None:
     assert launch(tree_on_host(8.1)) is not None
 
 
-def test_a_thread_without_a_core_launches_slowly() -> None:
-    found = beside_gpu(tree_on_host(0.13, run_delay=0.93))
-    assert found is None
+@pytest.mark.parametrize("run_delay", [0.93, None], ids=["no core", "not known"])
+def test_a_thread_without_a_core_launches_slowly(run_delay: float | None) -> None:
+    assert beside_gpu(tree_on_host(0.13, run_delay=run_delay)) is None
 
 
-def test_a_library_may_launch_ever_so_slowly() -> None:
-    """A dispatcher in Python, 50 us a kernel."""
-    seen = tree_on_host(0.13, frame="dispatch (torch/distributed/tensor/_dispatch.py:80)")
-    assert beside_gpu(seen) is None
-    assert launch(seen) is not None
+DISPATCH = FrameShare(0.6, "dispatch (torch/distributed/tensor/_dispatch.py:80)", None)
+
+
+@pytest.mark.parametrize(
+    ("busy", "places"),
+    [
+        (0.13, [replace(NODES, frame=DISPATCH.frame)]),
+        (1.5, [replace(DISPATCH, phase="forward"), replace(NODES, share=0.35)]),
+        (0.13, [replace(NODES, line="lengths.append(length[i].item())", phase="synchronisation")]),
+        (0.13, [replace(NODES, line="parts.append(part.to(device))")]),
+    ],
+    ids=["a library's Python", "beside the user's launches", "reads", "copies"],
+)
+def test_what_else_leaves_a_gpu_idle_is_not_computed(busy: float, places: list[FrameShare]) -> None:
+    """A dispatcher in Python, 50 us a kernel; lines that wait for the GPU, or for the link."""
+    assert beside_gpu(tree_on_host(busy, *places)) is None
+
+
+def test_of_several_gpus_each_is_launched_for() -> None:
+    """The counters are the mean of eight that take turns."""
+    shared = replace(activity(0.5, sm=0.2), devices=8)
+    assert beside_gpu(tree_on_host(0.5)) is not None
+    assert beside_gpu(tree_on_host(0.5, activity=shared)) is None
+
+
+def test_nvml_rounds_to_whole_percents() -> None:
+    seen = tree_on_host(0.0, activity=activity(0.0, source="utilization", sm=None))
+    found, exact = beside_gpu(seen), beside_gpu(tree_on_host(0.0))
+    assert found is not None
+    assert exact is not None
+    assert (exact.share or 0.0) - (found.share or 0.0) == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_largest_part_of_the_host_is_named() -> None:
+    """A logger between the phases is not what was measured within them."""
+    log = FrameShare(0.3, "log (train.py:40)", None, "json.dump(row, file)", "other")
+    found = beside_gpu(tree_on_host(0.13, log, replace(NODES, share=0.65)))
+    assert found is not None
+    assert found.advice[0].endswith(NODE)

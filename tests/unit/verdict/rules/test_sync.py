@@ -55,9 +55,10 @@ def test_a_tensor_whose_elements_are_compared_one_by_one() -> None:
     line = "subj_pos = [i for i in range(len_) if subj_pos[i] == 0]"
     of_tree = FrameShare(0.6, "head_to_tree (tree.py:71)", None, line, "forward", in_net=True)
     rest = FrameShare(0.4, "forward (model.py:12)", None, "x = self.layer(x)", "forward")
-    for place, is_sync in ((of_tree, True), (replace(of_tree, in_net=False), False)):
+    apart = replace(of_tree, in_net=False)
+    for place, busy, is_sync in ((of_tree, 11, True), (apart, 11, False), (of_tree, 1, False)):
         below = Stacks(200, (place, rest), 0, (), None)
-        found = sync(gpu_window(STEPS, ON_GPU, stacks=below, activity=activity(11)))
+        found = sync(gpu_window(STEPS, ON_GPU, stacks=below, activity=activity(busy)))
         assert (found is not None) is is_sync
         if found is not None:
             assert found.share == pytest.approx(0.6, abs=0.02)
