@@ -71,8 +71,8 @@ def _headline(wait: float, taken: float) -> str:
     """Both parts, where the wait is one to mention."""
     if wait < CONTRIBUTOR:
         return f"the loader's workers take the training's cores {percent(taken)} of the time"
-    late = f"waiting for data takes {percent(wait)} of each step"
-    return f"{late}, and the loader's workers take the training's cores {percent(taken)} of it"
+    late = f"waiting for data takes {percent(wait)} of the time"
+    return f"{late}, and workers that take the training's cores {percent(taken)}"
 
 
 def _held_up(window: StepWindow, by_threads: bool) -> Evidence:

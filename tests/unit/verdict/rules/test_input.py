@@ -339,8 +339,8 @@ def test_workers_that_take_the_trainings_cores_are_the_loaders() -> None:
 
 def test_what_is_waited_for_stands_beside_the_cores() -> None:
     """BRITS: "take the training's cores 40% of the time (57% not counted under evaluation)"."""
-    late = "waiting for data takes 18% of each step, and "
-    cores = "the loader's workers take the training's cores 37% of it"
+    late = "waiting for data takes 18% of the time, and "
+    cores = "workers that take the training's cores 37%"
     assert found(sharing(wait_ms=20)).headline == late + cores
 
 
