@@ -109,7 +109,7 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
         return None
     loop = looped_parts(window)
     if loop is None or (not loop.calls_net and seen.turns < LEAST_TURNS):
-        loop = _cells(window)
+        loop = lstm_cells(window)
     if loop is None or seen.share.mean < LEAST_OF_NET * seen.net_share:
         return None
     held = product(seen.share, loop.part)
@@ -144,9 +144,10 @@ def small_operations_in_a_loop(window: StepWindow) -> Finding | None:
     return replace(found, forecast=at_least(speedup_of(min(least, held.mean) * lost)))
 
 
-def _cells(window: StepWindow) -> Loop | None:
-    """A layer of LSTM is one operation on a CPU, of floats; of GRU and RNN it is a loop of its own
-    (1.05 to 1.25x and 1.2 to 1.6x measured for cells, 1.4 to 8.8x for LSTM's), and of doubles."""
+def lstm_cells(window: StepWindow) -> Loop | None:
+    """A loop over LSTM's cells. On a CPU a layer of those is one operation, of floats; of GRU and
+    RNN it is a loop of its own (1.05 to 1.25x and 1.2 to 1.6x measured for cells, 1.4 to 8.8x for
+    LSTM's), and of doubles."""
     settings, cells = window.settings, looped_cells(window)
     if cells is None or settings is None or settings.parameter_dtype != "float32":
         return None

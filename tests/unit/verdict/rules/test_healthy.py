@@ -191,3 +191,24 @@ def test_a_net_of_convolutions_on_a_cpu_is_advised_channels_last(
 
     assert [advised in one for one in found_of(0.3)] == [True] * bool(advised)
     assert found_of(0.1) == (), "most of the net is something else"
+
+
+@pytest.mark.parametrize(
+    ("cell", "share", "advised"),
+    [("LSTMCell", 0.2, True), ("LSTMCell", 0.05, False), ("GRUCell", 0.2, False)],
+)
+def test_large_lstm_cells_in_a_loop_are_advised_a_layer(
+    cell: str, share: float, advised: bool
+) -> None:
+    """1.36x of a step of 75 ms on one core, whose operations are too large to be a cause."""
+    frame = f"{cell}.forward (torch/nn/modules/rnn.py:1757)"
+    places = (
+        FrameShare(share, frame, "Reader.forward (read.py:13)", "", "forward", 100, in_net=True),
+        FrameShare(0.5, "cross_entropy (torch/nn/functional.py:9)", None, "", "forward", 100),
+    )
+    known = Settings(parameter_dtype="float32")
+    found = healthy(
+        window(even(60, **WORK), settings=known, stacks=Stacks(100, places, 0, (), None))
+    )
+    assert found is not None
+    assert any(one.startswith("nn.LSTM instead of LSTMCell") for one in found.advice) is advised
