@@ -60,14 +60,14 @@ def beside_gpu(window: StepWindow) -> Finding | None:
         return None
     where = by_user_function(filter(computing, main_places(window)))
     least = percent(share.mean / limits.LAUNCHING_OF_BUSY)
-    text = f"the GPU is busy {activity.busy:.1f}% of the time: launching all that would make it"
+    text = f"GPU busy {activity.busy:.1f}% of the time: launches would make it ≥ {least}"
     found = cause(
         "host",
         None,
         share,
         _headline(share.mean),
         (
-            Evidence(f"{text} {least} at least", counted_by(activity), activity.busy, "%"),
+            Evidence(text, counted_by(activity), activity.busy, "%"),
             place_evidence(where[0], "main-thread"),
         ),
         (

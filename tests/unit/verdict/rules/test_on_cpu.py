@@ -119,7 +119,7 @@ def test_what_leaves_the_gpu_too_little_to_do_launches_nothing() -> None:
     assert ledger.shares["launch"] == pytest.approx(25 * 0.0013, abs=0.03)
     assert found.share == pytest.approx(ledger.shares["host"], abs=0.01)
     assert found.share == pytest.approx(0.94, abs=0.02)
-    assert found.evidence[0].text.endswith("launching all that would make it 4% at least")
+    assert found.evidence[0].text.endswith(": launches would make it ≥ 4%")
     assert found.advice[0].endswith(f": {NODE}")
     assert found.forecast is not None
     assert found.forecast.high is None, "at least"
