@@ -2,6 +2,7 @@
 
 import signal
 import tempfile
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -138,8 +139,9 @@ def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
 
 
 def publishes(pid: int) -> bool:
-    """Whether it has bound a socket, which is named by its pid."""
-    return any(Path(tempfile.gettempdir()).glob(f"gpuwatch-*/{pid}-*.sock"))
+    """Whether it has bound a socket, which is named by its pid. Folders of other tests may vanish
+    meanwhile, which `Path.glob` does not bear before Python 3.13."""
+    return bool(glob(f"{tempfile.gettempdir()}/gpuwatch-*/{pid}-*.sock"))
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
