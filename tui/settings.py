@@ -80,3 +80,5 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Weights of convolutions not in channels_last; and those with one channel in (no order)."""
     repeated_layer: RepeatedLayer | None = None
     """Of the last graph that was walked, the one with the most bytes to add; on a CPU alone."""
+    cpu_intel: bool | None = None
+    """The process's CPU is one of Intel's, for which PyTorch draws random numbers by MKL."""

@@ -2,6 +2,7 @@
 
 import sys
 from _thread import get_native_id
+from functools import lru_cache
 from typing import Any, Final
 
 MOST_CHARACTERS: Final = 240
@@ -26,6 +27,7 @@ def flags() -> dict[str, Any]:
         "failed_guard": _failed_guard(),
         "training_thread": get_native_id(),
         "cpu_bf16": _cpu_bf16(torch),
+        "cpu_intel": _cpu_intel(),
     }
 
 
@@ -85,6 +87,16 @@ def _cpu_bf16(torch: Any) -> bool | None:
     )
     known = [bool(supported()) for supported in asked if supported is not None]
     return any(known) if known else None
+
+
+@lru_cache(maxsize=1)
+def _cpu_intel(described: str = "/proc/cpuinfo") -> bool | None:
+    """Whether Intel made this CPU; None where the system does not describe it."""
+    try:
+        with open(described, "rb") as file:
+            return b"GenuineIntel" in file.read(256)
+    except OSError:
+        return None
 
 
 def type_name(dtype: object) -> str:

@@ -131,6 +131,11 @@ def embeds(place: FrameShare) -> bool:
     )
 
 
+def drops_out(place: FrameShare) -> bool:
+    """PyTorch draws there which elements to drop, each by itself."""
+    return (path_of(place.frame), function_of(place.frame)) == limits.DROPOUT_FRAME
+
+
 def recurs(place: FrameShare) -> bool:
     """A recurrent net, which walks through time, is at work there."""
     return file_of(place.frame) == "rnn.py"

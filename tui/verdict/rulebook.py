@@ -16,6 +16,7 @@ from .rules.communication import communication
 from .rules.compute import by_parts, compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
 from .rules.double_precision import in_float64
+from .rules.dropout import dropout
 from .rules.evaluation import evaluation, evaluation_under_way
 from .rules.frozen_net import frozen_net
 from .rules.growing_graph import growing_graph
@@ -85,9 +86,11 @@ def _never(*_: object) -> None:
 
 
 def _compute(window: StepWindow) -> Finding | None:
-    """What is not needed at all comes before what could be done in another type."""
+    """What is not needed at all comes before what could be done in another type. Dropout lies
+    beside them."""
     unneeded = growing_graph(window) or unused_gradients(window) or frozen_net(window)
-    return unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
+    of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
+    return max(filter(None, (of_net, dropout(window))), key=_share_of, default=None)
 
 
 def _launch(window: StepWindow) -> Finding | None:

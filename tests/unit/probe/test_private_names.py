@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -118,6 +119,18 @@ def test_a_cpu_multiplies_bf16_where_any_of_its_units_does() -> None:
     assert flags._cpu_bf16(cpu(avx512_bf16=False, amx_tile=True)) is True
     assert flags._cpu_bf16(cpu(avx512_bf16=False)) is False
     assert flags._cpu_bf16(cpu()) is None, "an older torch"
+
+
+@pytest.mark.parametrize(
+    ("described", "intel"),
+    [("vendor_id\t: GenuineIntel\n", True), ("vendor_id\t: AuthenticAMD\n", False), (None, None)],
+)
+def test_who_made_the_cpu_is_read_where_linux_tells_it(
+    tmp_path: Path, described: str | None, intel: bool | None
+) -> None:
+    if described is not None:
+        (tmp_path / "cpuinfo").write_text("processor\t: 0\n" + described)
+    assert flags._cpu_intel(str(tmp_path / "cpuinfo")) is intel
 
 
 class Node:
