@@ -11,9 +11,9 @@ from .on_device import idle_of, keeps_up_ns, on_device
 from .place_names import file_of, function_of, own_frame, path_of
 from .stack_samples import FrameShare, StackPhase, Stacks
 from .statistics import Share, error_of, of_samples, probability_above
-from .syntax import compares_elements
+from .syntax import compares_elements, selects_by_mask
 from .thresholds import samples as limits
-from .thresholds.causes import COPY_LEAST_MB_S, LAUNCHING_OF_BUSY
+from .thresholds.causes import COPY_LEAST_MB_S
 from .thresholds.gpu import LOOP_SHARE
 from .thresholds.hysteresis import ENTER_SHARE
 from .window import RunFacts
@@ -53,13 +53,14 @@ def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
 
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
-    line calls, or because a tensor is printed or its elements are compared. Inside a fetch it is
+    line calls, or because a tensor is printed, its elements are
+    compared, or selected by a mask. Inside a fetch it is
     the fetch that waits, inside a checkpoint the checkpoint."""
     if place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
     function, path = function_of(place.frame), path_of(place.frame)
     known = function in limits.SYNC_FRAMES or (path, function) in limits.SYNC_LOOPS
-    printed = path.endswith("_tensor_str.py") or reads_elements(place)
+    printed = path.endswith("_tensor_str.py") or reads_elements(place) or selects(place)
     return known or printed or checks_arguments(place) or calls(place, SYNC_CALL)
 
 
@@ -68,6 +69,11 @@ def reads_elements(place: FrameShare) -> bool:
     wait. (Where the GPU runs no such kernels, `main_places` has it as Python.)"""
     seen = place.in_net and place.phase != "other" and place.caller in (None, place.frame)
     return seen and compares_elements(place.line)
+
+
+def selects(place: FrameShare) -> bool:
+    """A net takes there the elements that a mask says: the host needs to know how many."""
+    return place.in_net and place.caller in (None, place.frame) and selects_by_mask(place.line)
 
 
 def checks_arguments(place: FrameShare) -> bool:
@@ -160,7 +166,7 @@ def in_collective(place: FrameShare) -> bool:
 
 def asks_for_shape(place: FrameShare) -> bool:
     """The host needs a shape there that the GPU must compute first."""
-    return calls(place, SHAPE_CALL)
+    return calls(place, SHAPE_CALL) or selects(place)
 
 
 def fetches(place: FrameShare) -> bool:
@@ -322,12 +328,11 @@ def _made_of_numbers(window: RunFacts, places: Sequence[FrameShare]) -> list[Fra
 def _without_kernels(window: RunFacts, places: Sequence[FrameShare]) -> list[FrameShare]:
     """Lines that compare elements, on a GPU that is busy for too little of the time for each to be
     a kernel: they are a list's, or a CPU tensor's."""
-    activity = window.activity
-    if activity is None or activity.busy is None:
+    most = None if window.activity is None else window.activity.most_launching
+    if most is None:
         return []
     compared = [one for one in places if reads_elements(one)]
-    kernels = LAUNCHING_OF_BUSY * activity.busy * activity.devices / 100
-    return compared if share_held(compared) > kernels else []
+    return compared if share_held(compared) > most else []
 
 
 def forward_of_net(window: RunFacts) -> list[FrameShare]:

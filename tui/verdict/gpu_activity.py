@@ -1,6 +1,12 @@
 """What a GPU did over a window, and who else is on it."""
 
 from dataclasses import dataclass
+from typing import Final
+
+from .thresholds.causes import LAUNCHING_OF_BUSY
+
+WHOLE_PERCENT: Final = 1.0
+"""NVML's own utilisation comes in these: what may be missing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +59,12 @@ class GpuActivity:
     """Of so many these are the means."""
     link_mb_s: float | None = None
     """What the link to the host carries one way, by its generation and width."""
+
+    @property
+    def most_launching(self) -> float | None:
+        """The part of the time, 0 to 1 and more, that the host can need at the most to launch what
+        all devices of the process were seen to run; None where that was not read."""
+        if self.busy is None:
+            return None
+        unseen = 0.0 if self.source == "gpm" else WHOLE_PERCENT
+        return LAUNCHING_OF_BUSY * (self.busy * self.devices + unseen) / 100

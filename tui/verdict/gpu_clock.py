@@ -29,8 +29,6 @@ from .thresholds.hysteresis import CONTRIBUTOR
 from .window import RunFacts, StepWindow
 
 LONG_BY: Final = limits.OUTLIER_LEAST
-WHOLE_PERCENT: Final = 1.0
-"""NVML's own utilisation comes in these: what may be missing of it."""
 
 # What no step on the GPU's clock holds: epochs that begin and pauses, in steps between those.
 
@@ -259,13 +257,10 @@ def too_long_to_launch(window: StepWindow, dry: float) -> Share:
     the GPU, which has nothing to run there for `dry` of it, is busy for too little. A library's
     Python may launch ever so slowly, and is none of it. Nothing where it is not known whether the
     thread had a core."""
-    activity = window.activity
-    if activity is None or activity.busy is None or window.run_delay is None:
+    most = None if window.activity is None else window.activity.most_launching
+    if most is None or window.run_delay is None:
         return Share(0.0, 0.0, 0.0)
-    busy = activity.busy * activity.devices
-    if activity.source != "gpm":
-        busy += WHOLE_PERCENT
-    launching = limits.LAUNCHING_OF_BUSY * busy / 100 + window.run_delay
+    launching = most + window.run_delay
     beside = beyond(share_seen(window, computing), launching)
     return at_most(beside, max(0.0, dry - launching))
 

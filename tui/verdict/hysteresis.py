@@ -147,7 +147,10 @@ class Selection:
             rival = _Rival(best.kind, 1, spans[-1].end_ns)
         self._rival = rival
         wins = rival.times >= limits.SWAP_TIMES
-        wins = wins and renewed(spans, rival.since_ns) >= self._swap_renewed
+        surely = worth(best) >= limits.SWAP_SURELY_TIMES * worth(now)
+        surely = surely and beats(best, now) >= limits.SWAP_SURELY
+        least_new = limits.SWAP_SURELY_RENEWED if surely else self._swap_renewed
+        wins = wins and renewed(spans, rival.since_ns) >= least_new
         return best.kind if wins else now.kind
 
 

@@ -54,6 +54,27 @@ def test_two_equal_causes_do_not_take_turns(bursty: bool, most: float) -> None:
     assert changes_per_1000(runs, 1_500) <= most
 
 
+def test_a_cause_that_is_surely_worth_far_more_need_not_wait_for_a_new_window() -> None:
+    """A re-identification on two cores, whose steps take 0.3 s: evaluation held the headline at
+    10 % for 12 s, beside 44 % in which epochs begin."""
+    chosen = Selection(("evaluation", "input"), ENTER_LOW, SWAP_RENEWED)
+    rows = even(80, data_ms=20, forward_ms=80)
+
+    def headline(last: int, evaluation: float, input_: float) -> str:
+        shares: dict[Kind, float] = {"evaluation": evaluation, "input": input_}
+        found: dict[Kind, Finding | None] = {
+            kind: cause(kind, None, Share(share, share - 0.05, share + 0.05), "", (), ())
+            for kind, share in shares.items()
+        }
+        top = chosen.update(found, window(rows[last - 40 : last]).spans, fresh=last == 40)
+        assert top is not None
+        return top.kind
+
+    assert headline(40, 0.20, 0.06) == "evaluation"
+    turns = ((42, 0.16, 0.3), (46, 0.1, 0.4), (48, 0.1, 0.4), (54, 0.1, 0.4))
+    assert [headline(*turn) for turn in turns] == [*["evaluation"] * 3, "input"]
+
+
 def test_about_equal_causes_do_not_take_turns_where_all_is_judged_anew() -> None:
     """Twice the samples, or a change of pace: what is within the noise of a choice is no reason to
     make it again."""

@@ -5,7 +5,13 @@ import warnings
 
 import pytest
 
-from gpuwatch.tui.verdict.syntax import compares_elements, parsed, root_of, statements_in
+from gpuwatch.tui.verdict.syntax import (
+    compares_elements,
+    parsed,
+    root_of,
+    selects_by_mask,
+    statements_in,
+)
 
 
 def test_what_python_warns_of_in_the_users_text_is_not_shown_again() -> None:
@@ -44,3 +50,26 @@ def test_what_begins_with_no_name_has_no_root() -> None:
 )
 def test_comparing_elements_one_by_one(line: str, found: bool) -> None:
     assert compares_elements(line) is found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("loss = criterion(logits[valid_mask], labels[valid_mask])", True),
+        ("kept = scores[labels != self.ignored]", True),
+        ("x[~padding] = self.embed(tokens)", True),
+        ("near = d[(d > 0) & (d < radius)]", True),
+        ("last = out[:, mask]", True),
+        ("x[mask] = 0.0", False),
+        ("x[~padding] = -1e9", False),
+        ("x[mask] = -float('inf')", False),
+        ("x[mask] = -math.inf", False),
+        ("x[mask] = y", True),
+        ("row = x[i]", False),
+        ("rows = x[order[:, None]]", False),
+        ("part = batch['mask']", False),
+        ("found = names[name is None]", False),
+    ],
+)
+def test_selecting_elements_by_a_mask(line: str, found: bool) -> None:
+    assert selects_by_mask(line) is found

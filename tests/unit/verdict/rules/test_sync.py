@@ -66,6 +66,29 @@ def test_a_tensor_whose_elements_are_compared_one_by_one() -> None:
             assert "subj_pos" in found.advice[0]
 
 
+def test_elements_that_a_mask_selects_in_a_net_are_a_wait() -> None:
+    """The host needs their number for what comes next."""
+    line = "loss = self.criterion(logits[labels != -1], labels[labels != -1])"
+    selects = FrameShare(0.4, "Head.forward (model.py:71)", None, line, "forward", in_net=True)
+    below = Stacks(200, (selects, replace(selects, share=0.6, line="y = f(x)")), 0, (), None)
+    found = sync(gpu_window(STEPS, ON_GPU, stacks=below, activity=activity(50)))
+    assert found is not None
+    assert found.share == pytest.approx(0.4, abs=0.02)
+    assert "torch.where(mask, a, b)" in found.advice[0]
+    apart = replace(below, main=tuple(replace(one, in_net=False) for one in below.main))
+    assert sync(gpu_window(STEPS, ON_GPU, stacks=apart, activity=activity(50))) is None
+
+
+def test_nvmls_percent_may_hide_the_kernels_of_elements_that_are_compared() -> None:
+    line = "subj_pos = [i for i in range(len_) if subj_pos[i] == 0]"
+    of_tree = FrameShare(0.6, "head_to_tree (tree.py:71)", None, line, "forward", in_net=True)
+    below = Stacks(200, (of_tree,), 0, (), None)
+    for source, is_sync in (("gpm", False), ("utilization", True)):
+        counted = replace(activity(2), source=source)
+        found = sync(gpu_window(STEPS, ON_GPU, stacks=below, activity=counted))
+        assert (found is not None) is is_sync
+
+
 CHECK = "Distribution.__init__ (torch/distributions/distribution.py:76)"
 UNCHECKED = "torch.distributions.Distribution.set_default_validate_args(False)"
 
