@@ -49,14 +49,16 @@ def dropout(window: StepWindow) -> Finding | None:
     held = share_seen(window, drops_out)
     if held.mean < CONTRIBUTOR:
         return None
-    step_ns = spent(window.steps).wall_ns / max(1, spent(window.steps).steps)
-    calls_ns = CALL_NS * called.count / OPERATIONS_A_CALL / step_ns / held.mean
-    saved = product(held, Share(*(max(0.0, part - calls_ns) for part in SAVES)))
+    total = spent(window.steps)
+    calls_ns = CALL_NS * called.count / OPERATIONS_A_CALL * total.steps
+    calling = calls_ns / total.wall_ns / held.mean
+    saved = product(held, Share(*(max(0.0, part - calling) for part in SAVES)))
     if saved.mean < CONTRIBUTOR:
         return None
-    most = max(filter(drops_out, forward_of_net(window)), key=lambda one: one.share, default=None)
-    where = "" if most is None else f", most of it in {own_frame(most)}"
-    text = f"{percent(held.mean)} of the samples draw which elements to drop{where}"
+    asked = [one for one in forward_of_net(window) if drops_out(one) and own_frame(one)]
+    text = f"{percent(held.mean)} of the samples draw which elements to drop"
+    if asked:
+        text += f", most of it in {own_frame(max(asked, key=lambda one: one.share))}"
     headline = f"dropout takes {percent(held.mean)} of each step, one element after the other"
     evidence = (Evidence(text, "py-spy", held.mean),)
     found = cause("compute", "dropout", saved, headline, evidence, (BYTES,))
