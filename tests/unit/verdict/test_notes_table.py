@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note
@@ -12,7 +13,9 @@ from gpuwatch.tui.verdict.notes.training import one_thread
 from gpuwatch.tui.verdict.rules.healthy import healthy
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.scoring import state
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.thresholds.causes import NOTE_LEAVE_TIMES
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import (
     FP32,
     STEP,
@@ -43,6 +46,14 @@ FULL = GpuMemory(
 
 def texts(notes: Sequence[Note]) -> str:
     return " | ".join(note.text for note in notes)
+
+
+def convolutions() -> StepWindow:
+    """A net of them on a CPU."""
+    conv = "Conv2d._conv_forward (torch/nn/modules/conv.py:560)"
+    at = FrameShare(0.3, conv, "Net.forward (vdsr.py:37)", "", "forward", samples=100, in_net=True)
+    known = Settings(filters=20, depthwise_filters=0)
+    return window(even(60, **STEP), settings=known, stacks=Stacks(100, (at,), 0, (), None))
 
 
 def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
@@ -104,6 +115,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
             workers=replace(worker_use(2, 99), oldest_s=9.0, cpu_each=((98.0, 99.0),) * 2),
         ),
         packed_reviews(),
+        convolutions(),
         window(even(60, **STEP), stacks=scores, gpu_present=True),
     ]
     for rule, word in NOTES:
@@ -147,3 +159,15 @@ def test_a_stall_has_no_notes() -> None:
     assert (
         NoteReporter().update(NOTES, window(rows, settings=settings(anomaly=True)), (stuck,)) == ()
     )
+
+
+def test_channels_last_stands_beside_a_cause_that_may_be_worth_less() -> None:
+    """A super-resolution net on two cores: 1.38x, and 1.12x by what the verdict advised."""
+    seen = convolutions()
+    other: Finding = state("input", "epoch-start", "warning", "epochs", (), ("persistent_workers",))
+    assert "channels_last" in texts(NoteReporter().update(NOTES, seen, (other,)))
+    limit = healthy(seen)
+    assert limit is not None
+    assert "channels_last" not in texts(NoteReporter().update(NOTES, seen, (limit,)))
+    on_device = replace(seen, gpu_present=True)
+    assert "channels_last" not in texts(NoteReporter().update(NOTES, on_device, (other,)))

@@ -22,6 +22,7 @@ from .data import (
 from .training import (
     anomaly,
     attention_in_steps,
+    channels_last,
     checked_distributions,
     costly_update,
     deterministic,
@@ -58,6 +59,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (own_producers, "cheaper batches"),
     (mixed_lengths, "about one length"),
     (one_thread, "set_num_threads"),
+    (channels_last, "channels_last"),
     (pinned_short, "pin_memory"),
     (memory_full, "torch.utils.checkpoint"),
 )

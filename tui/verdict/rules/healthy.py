@@ -120,8 +120,8 @@ def healthy(window: StepWindow) -> Finding | None:
         advice.insert(0, f"{FLOAT32}: vectors of twice as many numbers, and half the bytes")
     elif _gains_by_bf16(window, called):
         advice.append(BF16)
-    if (gains := _by_channels_last(window)) is not None:
-        advice.append(CHANNELS_LAST.format(gains=gains))
+    if (instead := by_channels_last(window)) is not None:
+        advice.append(instead)
     headline = f"no cause above {percent(ENTER_SHARE)}"
     if paused >= ENTER_SHARE:
         headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"
@@ -145,19 +145,21 @@ def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
     return settings.cpu_bf16 is True
 
 
-def _by_channels_last(window: StepWindow) -> str | None:
-    """What it gave in nets whose forward is mostly convolutions, as this one's is by samples; None
-    for others, and beside InstanceNorm, which has no kernel for that order."""
+def by_channels_last(window: StepWindow) -> str | None:
+    """The advice, with what it gave in nets whose forward is mostly convolutions, as this one's is
+    by samples; None for others, beside InstanceNorm, which has no kernel for that order, and on a
+    GPU."""
     settings = window.settings
     inside = forward_of_net(window)
-    if settings is None or not settings.filters or not inside:
+    if window.gpu_present or settings is None or not settings.filters or not inside:
         return None
     if share_where(inside, convolves) <= MOST_OF_IT * share_held(inside):
         return None
     if any(function_of(one.frame) == "instance_norm" for one in inside):
         return None
     depthwise = settings.depthwise_filters or 0
-    return GAINS_DEPTHWISE if depthwise > max(1, settings.filters) else GAINS
+    gains = GAINS_DEPTHWISE if depthwise > max(1, settings.filters) else GAINS
+    return CHANNELS_LAST.format(gains=gains)
 
 
 def _one_line_of_net(window: StepWindow) -> tuple[Evidence, ...]:
