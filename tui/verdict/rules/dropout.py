@@ -30,8 +30,8 @@ ERROR: Final = (0.85, 1.3)
 """The measured gain over the forecast one was 0.93 to 1.10 in eight public scripts on two cores:
 a speech transformer 1.21x for 1.22x, one of series 1.10x for 1.09x, a GAN 1.10x for 1.10x, TuckER
 1.20x for 1.27x, DrQA 1.24x for 1.13x, TS-TCC 1.0x for 1.07x; SimCSE 1.10x for 1.09x and QANet 1.0
-to 1.3x for 1.19x, on a restless machine. A small transformer of ours, by this advice: 1.6x for 1.3x,
-more than its dropout held by samples (two threads; why is not known)."""
+to 1.3x for 1.19x, on a restless machine. A small transformer of ours, by this advice, 1.6x for
+1.3x: more than its dropout held by samples (two threads; why is not known)."""
 OPERATIONS_A_CALL: Final = 3
 """In a graph, at the least: what is dropped has been computed, and is used."""
 BYTES: Final = (
