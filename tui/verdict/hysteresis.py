@@ -137,7 +137,8 @@ class Selection:
             larger = (now.share or 0.0) > (best.share or 0.0)
             return now.kind if about_as_much and larger else best.kind
         least = limits.SWAP_ANEW if fresh else limits.SWAP_PROBABILITY
-        if about_as_much or beats(best, now) < least:
+        chance = beats(best, now)
+        if about_as_much or chance < least:
             return now.kind
         if fresh:
             return best.kind
@@ -148,7 +149,7 @@ class Selection:
         self._rival = rival
         wins = rival.times >= limits.SWAP_TIMES
         surely = worth(best) >= limits.SWAP_SURELY_TIMES * worth(now)
-        surely = surely and beats(best, now) >= limits.SWAP_SURELY
+        surely = surely and chance >= limits.SWAP_SURELY
         least_new = limits.SWAP_SURELY_RENEWED if surely else self._swap_renewed
         wins = wins and renewed(spans, rival.since_ns) >= least_new
         return best.kind if wins else now.kind
