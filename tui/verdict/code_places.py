@@ -45,17 +45,21 @@ def reads(place: FrameShare) -> bool:
     return calls(place, READ_CALL)
 
 
+def at_own_line(place: FrameShare) -> bool:
+    """Nothing is seen below the user's own frame there: it is at work itself, or a call into C."""
+    return place.caller in (None, place.frame)
+
+
 def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
     """The user's line calls such a thing, and it is that call which takes the time: a call into C
     leaves no frame, so what is seen below the user's own frame is another call of the line."""
-    return place.caller in (None, place.frame) and bool(what.search(place.line))
+    return at_own_line(place) and bool(what.search(place.line))
 
 
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
-    line calls, or because a tensor is printed, its elements are
-    compared, or selected by a mask. Inside a fetch it is
-    the fetch that waits, inside a checkpoint the checkpoint."""
+    line calls, or because a tensor is printed, or its elements are compared or selected by a mask.
+    Inside a fetch it is the fetch that waits, inside a checkpoint the checkpoint."""
     if place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
     function, path = function_of(place.frame), path_of(place.frame)
@@ -67,13 +71,13 @@ def waits_for_gpu(place: FrameShare) -> bool:
 def reads_elements(place: FrameShare) -> bool:
     """Elements of a tensor are compared there one by one, in a net, each of which is a kernel and a
     wait. (Where the GPU runs no such kernels, `main_places` has it as Python.)"""
-    seen = place.in_net and place.phase != "other" and place.caller in (None, place.frame)
+    seen = place.in_net and place.phase != "other" and at_own_line(place)
     return seen and compares_elements(place.line)
 
 
 def selects(place: FrameShare) -> bool:
     """A net takes there the elements that a mask says: the host needs to know how many."""
-    return place.in_net and place.caller in (None, place.frame) and selects_by_mask(place.line)
+    return place.in_net and at_own_line(place) and selects_by_mask(place.line)
 
 
 def checks_arguments(place: FrameShare) -> bool:
@@ -187,11 +191,7 @@ def ends_workers(place: FrameShare) -> bool:
 def frees_batch(place: FrameShare) -> bool:
     """The line that takes the next batch of a loader, and no frame below it: the one before is
     given back there, which of memory that a worker shares is work for the kernel."""
-    return (
-        place.phase == "data"
-        and place.caller in (None, place.frame)
-        and (bool(FOR_CALL.search(place.line)) and own_frame(place) is not None)
-    )
+    return place.phase == "data" and calls(place, FOR_CALL) and own_frame(place) is not None
 
 
 def is_users(place: FrameShare) -> bool:
@@ -212,7 +212,7 @@ def works_on_host(place: FrameShare) -> bool:
     line of the user's own that could not be read may call it."""
     if place.phase != "other" or not is_users(place) or clips(place):
         return False
-    if place.caller in (None, place.frame) and not place.line:
+    if at_own_line(place) and not place.line:
         return False
     return not (waits_for_gpu(place) or empties_cache(place) or copies_to_gpu(place))
 
@@ -270,7 +270,7 @@ def share_beside_net(places: Collection[FrameShare]) -> float:
     beside = [
         one
         for one in launching
-        if one.caller in (None, one.frame)
+        if at_own_line(one)
         and own_frame(one) is not None
         and _own_function(one) not in nets
         and not (one.in_net or copies_to_gpu(one) or empties_cache(one))

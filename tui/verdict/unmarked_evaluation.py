@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, Literal
 
-from .code_places import evaluates, main_places, share_seen, share_where
+from .code_places import evaluates, main_places, share_seen, share_where, within
 from .on_device import on_device
 from .pauses import Pauses, outliers
 from .place_names import called_function, function_of, own_frame, path_of
-from .stack_samples import FrameShare
+from .stack_samples import FrameShare, StackPhase
 from .statistics import Share
 from .thresholds.causes import SAME_PAUSES
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
@@ -38,8 +38,10 @@ LITTLE_BEHIND: Final = 0.1
 """Part of a step by which a GPU may be behind without hiding what the host does between two: 0.003
 to 0.07 of it in nanoGPT and PPO, 0.6 to 0.9 in nets that are the limit themselves (H200)."""
 
-OUTSIDE: Final = ("other", "synchronisation", "checkpoint", "compile", None)
-"""Phases of samples that lie in no mark of a step."""
+OUTSIDE: Final[frozenset[StackPhase]] = frozenset(
+    ("other", "synchronisation", "checkpoint", "compile")
+)
+"""Phases of samples that long steps may hold, beside an evaluation between their own phases."""
 
 Unmarked = Literal["evaluation", "rollout", "generation"]
 
@@ -132,9 +134,7 @@ def _are_alone(window: StepWindow) -> bool:
     """Samples show nothing else between the phases that the long steps could hold: then few of them
     may have missed as much as their interval allows (generated run 2763, whose 38 samples met 24 %
     of what holds 49 % of the time; without it 2.06x). Without a loader the forward holds all."""
-    places = main_places(window)
-    others = (one for one in places if one.phase in OUTSIDE and not evaluates(one))
-    return window.sees_loading and not any(others)
+    return window.sees_loading and not within(main_places(window), OUTSIDE)
 
 
 def behind_ns(window: StepWindow) -> float | None:

@@ -100,7 +100,7 @@ ATTENTION_LINES: Final = (r"\bsoftmax\(",)
 """Text of a line that computes attention step by step. A classifier's last layer has it
 too, once: it counts only where samples meet it."""
 DROPOUT_FRAME: Final = ("torch/nn/functional.py", "dropout")
-
+"""File and function in which PyTorch draws what to drop, element by element."""
 PRODUCT_FRAMES: Final = frozenset(
     {
         *("linear", "matmul", "bmm", "addmm", "baddbmm", "einsum", "_conv_forward", "bilinear"),
