@@ -93,6 +93,17 @@ def room_of(gpus: Sequence[GpuUse], memory: Sequence[GpuMemory]) -> int | None:
     return room if fraction is None else min(room, round(fraction * gpu.memory_total_bytes))
 
 
+def _uses_no_gpu(stores: Stores) -> bool:
+    """There is one, and all that the process trains is in the CPU's memory, with nothing of it on
+    any GPU that it may use: neither a clock, nor the allocator's figures, nor the driver's."""
+    settings, gpus = stores.settings, stores.gpus.gpus
+    if not gpus or settings is None or not settings.parameters:
+        return False
+    on_gpu = stores.gpu_steps.clocked or bool(stores.gpu_steps.memory)
+    on_gpu = on_gpu or any(gpu.target_memory_bytes for gpu in gpus)
+    return settings.host_parameters == settings.parameters and not on_gpu
+
+
 # Numbers about a run of steps. Merged rows count as often as they say.
 
 
@@ -256,6 +267,7 @@ class Assessment:
         stores, steps = self._stores, self._choice.steps
         host = stores.processes.host_use(*_extent(steps))
         job = stores.ranks.job(now_ns)
+        unused = _uses_no_gpu(stores)
         return StepWindow(
             now_ns=now_ns,
             steps=steps,
@@ -277,13 +289,14 @@ class Assessment:
             worker_memory=stores.memory.workers.all(),
             memory_limit_bytes=stores.memory.limit_bytes,
             open_step=open_step,
-            gpu_present=bool(stores.gpus.gpus),
+            gpu_present=bool(stores.gpus.gpus) and not unused,
+            gpu_unused=unused,
             ended=stores.link.ended is not None,
             killed=stores.link.killed,
             missing=stores.link.missing,
             gpu_steps=gpu_rows,
             gpu_clocked=stores.gpu_steps.clocked or stores.link.is_new(now_ns),
-            activity=self._activity(steps),
+            activity=None if unused else self._activity(steps),
             gpu_memory=stores.gpu_steps.memory,
             gpu_memory_limit_bytes=room_of(stores.gpus.gpus, stores.gpu_steps.memory),
             settings=stores.settings,

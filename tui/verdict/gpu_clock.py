@@ -167,7 +167,7 @@ def copies(window: RunFacts) -> Copies | None:
     if not moving and rx is not None and not _tiny(window):
         # Hardly anything moves: such lines wait for what the GPU had queued, or copy what is there
         # already. What they take beyond that are many small copies.
-        on_lines = max(0.0, on_lines - _queued(window))
+        on_lines = max(0.0, on_lines - queued(window))
     if window.world_size > 1:
         moving = min(moving, on_lines)  # NCCL uses the link as well
     on_lines += share_held(filled_then_copied(main_places(window))[0])
@@ -206,7 +206,7 @@ def _peaks(activity: GpuActivity, pinned: bool) -> tuple[float, float]:
     return fast, slow
 
 
-def _queued(window: RunFacts) -> float:
+def queued(window: RunFacts) -> float:
     """The most of the time, 0 to 1, for which copies can have waited for work that was queued: the
     lag at the start of each forward. All of it where that is not known."""
     device = on_device(window)

@@ -28,6 +28,8 @@ _CHANGES: Final = frozenset(
     ("fill_", "zero_", "bool", "byte", "long", "int", "half", "float", "double", "requires_grad_")
 )
 """Methods that bring no data into it."""
+_WRAPPERS: Final = frozenset(("Variable", "autograd.Variable", "torch.autograd.Variable"))
+"""Which old code puts around a tensor, to no effect since PyTorch 0.4."""
 _MOVES: Final = ("to", "cuda")
 _ASKS: Final = ("size", "dim", "numel", "is_cuda")
 """Methods that ask for a number of it."""
@@ -85,12 +87,14 @@ def _name_filled(place: FrameShare) -> str:
 
 def _is_made(node: ast.expr) -> bool:
     """It is such a call, on the host, and what changes no more than its type or one number."""
-    while (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _CHANGES
-    ):
-        node = node.func.value
+    while True:
+        match node:
+            case ast.Call(func=ast.Attribute(attr=method, value=inner)) if method in _CHANGES:
+                node = inner
+            case ast.Call(func=func, args=[inner]) if ast.unparse(func) in _WRAPPERS:
+                node = inner
+            case _:
+                break
     if not isinstance(node, ast.Call) or any(one.arg in _ELSEWHERE for one in node.keywords):
         return False
     made = ast.unparse(node.func)

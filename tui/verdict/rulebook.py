@@ -26,6 +26,7 @@ from .rules.host import host
 from .rules.incomplete import idle_gpu, incomplete, unattributed
 from .rules.input import input_bound
 from .rules.launch import launch
+from .rules.on_cpu import beside_unused_gpu
 from .rules.optimizer import optimizer
 from .rules.padding import padding
 from .rules.recompile import recompile
@@ -87,10 +88,11 @@ def _never(*_: object) -> None:
 
 def _compute(window: StepWindow) -> Finding | None:
     """What is not needed at all comes before what could be done in another type. Dropout lies
-    beside them."""
+    beside them, and so does a GPU that nobody uses."""
     unneeded = growing_graph(window) or unused_gradients(window) or frozen_net(window)
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
-    return max(filter(None, (of_net, dropout(window))), key=_share_of, default=None)
+    beside = dropout(window), beside_unused_gpu(window)
+    return max(filter(None, (of_net, *beside)), key=_share_of, default=None)
 
 
 def _launch(window: StepWindow) -> Finding | None:

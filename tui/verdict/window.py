@@ -216,6 +216,8 @@ class StepWindow(RunFacts):
     """The probe reads the GPU's clock, or may begin to: step times come once the GPU is done."""
     job: Job | None = None
     """None in a job of one rank."""
+    gpu_unused: bool = False
+    """There is a GPU, and the process uses none: it is judged like one on a machine without."""
     mark_cost_ns: int | None = None
     update_wrapper_ns: tuple[int, int] | None = None
     """As `steps.Batch` has them."""

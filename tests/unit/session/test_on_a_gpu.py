@@ -5,6 +5,8 @@ from msgspec import structs
 
 from gpuwatch.tui.model.observations import Activity, ActivitySeen, Delivered, GpusSeen, GpuUse
 from gpuwatch.tui.session.gpu import GpuStore
+from gpuwatch.tui.settings import Settings
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.session.making import (
     MS,
     delivered,
@@ -58,6 +60,37 @@ def test_the_gpus_clock_may_come_for_a_second_after_the_first_message() -> None:
     assert engine.windows[-1].gpu_clocked
     picture(store, 1_500)
     assert not engine.windows[-1].gpu_clocked, "it has none"
+
+
+HOST = Settings(parameters=3, host_parameters=3, parameter_device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("known", "held", "unused"),
+    [
+        (HOST, None, True),
+        (None, None, False),
+        (structs.replace(HOST, host_parameters=2), None, False),
+        (HOST, 500 << 20, False),
+    ],
+    ids=["all on the CPU", "not known yet", "one on the GPU", "a context on the GPU"],
+)
+def test_a_gpu_beside_a_net_on_the_cpu_is_not_used(
+    known: Settings | None, held: int | None, unused: bool
+) -> None:
+    """It is judged like a process on a machine without one: what the GPU does is not its doing."""
+    store, engine = session()
+    read = (Activity(index=0, source="gpm", interval_ns=100 * MS, busy=0.0),)
+    for i in range(40):
+        store.ingest(ActivitySeen(t_ns=100 * MS * i, gpus=read))
+    store.ingest(GpusSeen(t_ns=0, gpus=(structs.replace(gpu(0.0), target_memory_bytes=held),)))
+    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100), settings=known))
+    picture(store, 4000)
+    seen = engine.windows[-1]
+    assert isinstance(seen, StepWindow)
+    assert seen.gpu_unused == unused
+    assert seen.gpu_present != unused
+    assert (seen.activity is None) == unused
 
 
 def test_a_gpu_that_does_not_show_its_use_is_no_zero() -> None:

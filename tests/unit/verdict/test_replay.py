@@ -90,6 +90,26 @@ def test_a_wait_for_the_gpu_puts_the_hosts_work_behind_it() -> None:
     assert replay(Removal(host={"data": 0.0}).of(loop)) == pytest.approx(90)
 
 
+def test_a_copy_waits_once_nothing_else_does() -> None:
+    """A read of the loss, and a copy in the next forward: without the read the host is held up by
+    the copy, and hides no more than what it does between them. Without both it never waits."""
+    row = (
+        Segment("data", 10, 0),
+        Segment("forward", 50, 20),
+        Segment("backward", 5, 60),
+        Segment("wait", 0, 0, waits=True),
+        Segment("optimizer", 10, 5),
+    )
+    free = course(*row)
+    copied = StepReplay(free.steps, 100.0, 0.0, 1_000.0, copies_wait=True)
+    assert replay(copied) == replay(free) == pytest.approx(130)
+    read, copy = Removal(waits=True), Removal(copies=True)
+    assert replay(read.of(free)) == pytest.approx(85)
+    assert replay(read.of(copied)) == pytest.approx(115)
+    assert replay(copy.of(copied)) == pytest.approx(130)
+    assert replay(read.joined(copy).of(copied)) == pytest.approx(85)
+
+
 def test_a_late_batch_leaves_the_gpu_idle_however_far_the_host_is_ahead() -> None:
     loop = course(Segment("data", 0, 0, idle_ns=25), Segment("forward", 5, 90))
     assert replay(loop) == pytest.approx(115)

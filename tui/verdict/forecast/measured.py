@@ -25,7 +25,7 @@ from ..place_names import own_frame
 from ..stack_samples import FrameShare
 from ..step_time import spent
 from ..thresholds import gpu as limits
-from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
 from ..window import StepWindow
 from .replay import ISSUING, NET, StepReplay
 from .segments import NEARLY, HostSeen, MeasuredSegment, lost_ns, segments_of, spans_of
@@ -57,7 +57,8 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     python = share_where(main_places(window), _is_own_work) if drained else 0.0
     waited = _waited_of(window)
     issued_ns = max(_most_issued_ns(window), _issued_alone_ns(spans, keeps_up))
-    seen = HostSeen(waited, _copied_of(window), drained, python, issued_ns=issued_ns)
+    copied = _copied_of(window)
+    seen = HostSeen(waited, copied, drained, python, issued_ns=issued_ns)
     lost = [lost_ns(row, work, keeps_up, seen) for row, work in zip(spans, working, strict=True)]
     waiting = sum(count for count, ns in zip(counts, lost, strict=True) if ns >= step_ns)
     if 0 < waiting < WAITS_SELDOM * steps:
@@ -72,6 +73,7 @@ def replay_of(window: StepWindow) -> StepReplay | None:
         step_ns=step_ns,
         lag_ns=spans[0][0].before_ns,
         ahead_ns=max([step_ns, *lags]),
+        copies_wait=copied >= CONTRIBUTOR,
     )
 
 

@@ -1,6 +1,7 @@
 """What goes from a step when a cause goes, on the host and on the GPU: what a replay leaves out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from ..allocations import segments_asked
@@ -17,7 +18,7 @@ from ..code_places import (
     steps_one_by_one,
 )
 from ..findings import Kind
-from ..gpu_clock import copies
+from ..gpu_clock import copies, queued
 from ..idle_ledger import evaluated_within, idle_ledger, keeps_up, loader_ends, python_within
 from ..on_device import idle_of, on_device
 from ..reading_functions import reads_results
@@ -145,12 +146,16 @@ def _sync(window: StepWindow, record: StepReplay) -> Removal:
 
 
 def _h2d(window: StepWindow, record: StepReplay) -> Removal:
-    """No copy that the host sits in, and none that the GPU has to wait for."""
+    """No copy that the host sits in, and none that the GPU has to wait for. Where hardly anything
+    is queued as a forward begins, it is another line that waits for the GPU."""
     moved = copies(window)
     if moved is None:
         return Removal()
     most = _copying(window, record) if moved.by_samples else 1.0
-    removed = _without_waits(min(most, max(moved.on_lines, moved.share)), record)
+    taken = min(most, max(moved.on_lines, moved.share))
+    waits = queued(window) >= limits.CONTRIBUTOR
+    removed = _without_waits(taken, record) if waits else _off_forward(taken, record)
+    removed = replace(removed, copies=True)
     worked = record.device_ns(ISSUING)
     if not worked:
         return removed

@@ -1,6 +1,6 @@
 """Daydream in small: the steps of a window run again on the clocks of host and GPU."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final, NamedTuple
@@ -40,6 +40,9 @@ class StepReplay:
     """How far the GPU was behind the host at the start of the first."""
     ahead_ns: float
     """How far behind it may fall: the launch queue holds no more, as far as was seen."""
+    copies_wait: bool = False
+    """Lines of the forward copy to the GPU, and wait there for what is queued: for nothing where
+    the host has just waited for all of it, and as long as it did once it no longer does."""
 
     def host_ns(self, names: tuple[str, ...]) -> float:
         """The host's time in these segments, ns per step."""
@@ -73,7 +76,9 @@ class Removal:
     host: Mapping[str, float] = field(default_factory=dict)
     device: Mapping[str, float] = field(default_factory=dict)
     waits: bool = False
-    """The host no longer waits for the GPU."""
+    """The host no longer waits for the GPU…"""
+    copies: bool = False
+    """…nor in copies to it."""
 
     def joined(self, other: "Removal") -> "Removal":
         """Both causes removed: what each takes of a segment is not the same part of it."""
@@ -81,11 +86,16 @@ class Removal:
             _both(self.host, other.host),
             _both(self.device, other.device),
             self.waits or other.waits,
+            self.copies or other.copies,
         )
 
     def of(self, record: StepReplay) -> StepReplay:
         """The replay without the cause."""
-        steps = tuple((count, tuple(map(self._of, row))) for count, row in record.steps)
+        kept = record.copies_wait and self.waits and not self.copies
+        steps = tuple(
+            (count, tuple(_copied_first(map(self._of, row)) if kept else map(self._of, row)))
+            for count, row in record.steps
+        )
         return replace(record, steps=steps)
 
     def _of(self, one: Segment) -> Segment:
@@ -100,6 +110,16 @@ class Removal:
             idle_ns=idle_ns * device,
             waits=waits and not (self.waits or device == 0.0),
         )
+
+
+def _copied_first(row: Iterable[Segment]) -> Iterator[Segment]:
+    """A step in which the host waits for the GPU before its forward."""
+    copied = False
+    for one in row:
+        if one.name == "forward" and not copied:
+            copied = True
+            yield Segment("forward", 0.0, 0.0, waits=True)
+        yield one
 
 
 def _both(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:

@@ -8,12 +8,12 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.rules.on_cpu import beside_gpu, on_cpu
+from gpuwatch.tui.verdict.rules.on_cpu import beside_gpu, beside_unused_gpu, on_cpu
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, stacks
+from tests.unit.verdict.windows import even, stacks, window
 
 STEP = {"forward_ms": 700, "backward_ms": 1_470, "optimizer_ms": 20}
 """DeepSDF's on an H200: 1.1 GB go to the GPU in each step, and 1.2 GB of gradients come back."""
@@ -186,3 +186,52 @@ def test_the_largest_part_of_the_host_is_named() -> None:
     found = beside_gpu(tree_on_host(0.13, log, replace(NODES, share=0.65)))
     assert found is not None
     assert found.advice[0].endswith(NODE)
+
+
+def on_cpu_alone(step_ms: float, nodes: int | None, net: float = 0.73) -> StepWindow:
+    """A step on the CPU, so much of its samples in the net, beside a GPU."""
+    layer = FrameShare(
+        net, "GraphConvolution.forward (layers.py:27)", None, "output = torch.spmm(adj, support)",
+        "forward", samples=round(200 * net), in_net=True,
+    )  # fmt: skip
+    scored = FrameShare(
+        1 - net, "get_roc_score (metrics.py:171)", None, "adj_rec = np.dot(emb, emb.T)", "other",
+        samples=round(200 * (1 - net)),
+    )  # fmt: skip
+    parts = {"forward_ms": 0.83 * step_ms, "backward_ms": 0.16 * step_ms}
+    given = {"parameters": 3, "parameter_device": "cpu", "host_parameters": 3}
+    return window(
+        even(60, **parts, optimizer_ms=0.01 * step_ms),
+        loaders=(),
+        gpu_unused=True,
+        settings=settings(**given, graph_nodes=nodes),
+        stacks=Stacks(200, (layer, scored), 0, (), None),
+    )
+
+
+def test_a_net_on_the_cpu_beside_a_gpu_that_nobody_uses() -> None:
+    """A graph's auto-encoder on 16 cores beside an H200: "no loader seen". 5.8x on the GPU."""
+    judged = Engine().judge(on_cpu_alone(218.0, 36)).finding
+    assert (judged.kind, judged.sub) == ("compute", "unused-gpu")
+    assert judged.advice[0].startswith('move it to the GPU: model.to("cuda")')
+    assert judged.forecast is not None
+    assert judged.forecast.high is None, "at least"
+    assert 1.3 < judged.forecast.speedup < 5.8
+
+
+@pytest.mark.parametrize(("step_ms", "nodes"), [(0.7, 12), (1.5, 17), (218.0, None)])
+def test_steps_that_launching_would_take_as_long_for_stay_on_the_cpu(
+    step_ms: float, nodes: int | None
+) -> None:
+    """0.5x on an H200 of two small layers, 1.1x of three; and what nobody counted."""
+    assert beside_unused_gpu(on_cpu_alone(step_ms, nodes)) is None
+
+
+def test_without_a_gpu_nothing_lies_idle() -> None:
+    assert beside_unused_gpu(replace(on_cpu_alone(218.0, 36), gpu_unused=False)) is None
+
+
+def test_only_the_nets_part_is_taken_to_the_gpu() -> None:
+    found = beside_unused_gpu(on_cpu_alone(218.0, 36, net=0.3))
+    assert found is not None
+    assert found.share == pytest.approx(0.3 - 36 * 0.1 / 218, abs=0.01)
