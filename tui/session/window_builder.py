@@ -100,7 +100,7 @@ def _uses_no_gpu(stores: Stores) -> bool:
     if not gpus or settings is None or not settings.parameters:
         return False
     on_gpu = stores.gpu_steps.clocked or bool(stores.gpu_steps.memory)
-    on_gpu = on_gpu or any(gpu.target_memory_bytes for gpu in gpus)
+    on_gpu = on_gpu or any(gpu.target_memory_bytes is not None for gpu in gpus)
     return settings.host_parameters == settings.parameters and not on_gpu
 
 

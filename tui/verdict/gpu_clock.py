@@ -19,6 +19,7 @@ from .code_places import (
 )
 from .gpu_activity import GpuActivity
 from .host_tensors import filled_then_copied
+from .loader import training_loader
 from .on_device import first_known, idle_of, on_device, paired
 from .place_names import own_frame
 from .stack_samples import FrameShare
@@ -218,6 +219,14 @@ def queued(window: RunFacts) -> float:
         return 1.0
     fetched = sum(row.fetches or row.backwards for row in window.steps) / max(1, window.observed)
     return min(1.0, fetched * sum(lags) / len(lags) / device.step_ns)
+
+
+def copied_from_pageable(window: StepWindow) -> bool:
+    """The loader's batches are: PyTorch waits then until the GPU has done all that is queued, as a
+    read does (`cudaStreamSynchronize` behind the copy). Whether a batch is pinned is known of one
+    on the CPU alone."""
+    loader = training_loader(window)
+    return loader is not None and loader.pinned is False and bool(loader.batch_bytes)
 
 
 def _tiny(window: RunFacts) -> bool:

@@ -71,7 +71,7 @@ HOST = Settings(parameters=3, host_parameters=3, parameter_device="cpu")
         (HOST, None, True),
         (None, None, False),
         (structs.replace(HOST, host_parameters=2), None, False),
-        (HOST, 500 << 20, False),
+        (HOST, 0, False),
     ],
     ids=["all on the CPU", "not known yet", "one on the GPU", "a context on the GPU"],
 )

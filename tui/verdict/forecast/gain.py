@@ -15,6 +15,7 @@ from ..thresholds import hysteresis as limits
 from ..window import RunFacts, StepWindow
 from .measured import replay_of
 from .removals import (
+    NO_COPY_WAITS,
     removal_by_one_call,
     removal_by_step_graph,
     removal_of,
@@ -46,6 +47,11 @@ class Replayed:
         "recompile"; other steps that were not measured stay as they are."""
         within = self.within(kinds, at_best)
         return None if within is None else self._of_all(within, kinds)
+
+    def without_waits(self) -> float | None:
+        """The same where the host waits for the GPU neither in reads nor in copies."""
+        reads = removal_of("sync", self.window, self.record)
+        return None if reads is None else self._of_all(self._after(reads.joined(NO_COPY_WAITS)))
 
     def in_one_call(self) -> float | None:
         """The same where the net is called once for a whole batch and not for its parts."""
@@ -117,6 +123,13 @@ def gain_without_both(one: Kind, other: Kind, window: StepWindow) -> float | Non
     """Steps a second after over before, with two causes removed together."""
     known = replayed(window)
     left = None if known is None else known.left((one, other))
+    return None if left is None else 1.0 / left
+
+
+def gain_without_waits(window: StepWindow) -> float | None:
+    """Steps a second after over before, of a host that waits neither in reads nor in copies."""
+    known = replayed(window)
+    left = None if known is None else known.without_waits()
     return None if left is None else 1.0 / left
 
 

@@ -17,7 +17,7 @@ from ..code_places import (
     waits_for_gpu,
     works_on_host,
 )
-from ..gpu_clock import StepKind, kinds_of, unmeasured
+from ..gpu_clock import StepKind, copied_from_pageable, kinds_of, unmeasured
 from ..idle_ledger import idle_ledger
 from ..on_device import enough, keeps_up_ns, on_device, paired
 from ..pauses import clinging_parts, saving_part
@@ -73,7 +73,7 @@ def replay_of(window: StepWindow) -> StepReplay | None:
         step_ns=step_ns,
         lag_ns=spans[0][0].before_ns,
         ahead_ns=max([step_ns, *lags]),
-        copies_wait=copied >= CONTRIBUTOR,
+        copies_wait=copied >= CONTRIBUTOR or copied_from_pageable(window),
     )
 
 

@@ -42,6 +42,10 @@ _NOT_WORKING: Final = ("data", "checkpoint", "evaluation", "compile")
 """What the host does there is no wait for the GPU either."""
 
 
+NO_COPY_WAITS: Final = Removal(copies=True)
+"""Batches are copied as before, and the host goes on meanwhile."""
+
+
 def removal_of(kind: Kind, window: StepWindow, record: StepReplay) -> Removal | None:
     """None for what no replay can take away."""
     found = _REMOVALS.get(kind)

@@ -14,10 +14,11 @@ from ..code_places import (
     waits_for_gpu,
 )
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_without
-from ..format import percent
+from ..forecast.gain import gain_without, gain_without_waits
+from ..format import percent, times
+from ..gpu_clock import copied_from_pageable
 from ..idle_ledger import idle_ledger
-from ..loader import loader_floor, often_late, training_loader
+from ..loader import loader_floor, often_late
 from ..on_device import counted_by, on_device
 from ..place_names import call_at, line_of, place_evidence
 from ..reading_functions import reads_results
@@ -56,12 +57,13 @@ def sync(window: StepWindow) -> Finding | None:
     if known is None or known.busy is None or not places or on_device(window) is None:
         return None
     waits = share_seen(window, reads_results(window))
+    waiting = [place for place in places if waits_for_gpu(place)]
     busy = min(1.0, known.busy / 100)
     share = _exposed(window, waits, busy)
     if share.low < CONTRIBUTOR:
         return None
     mean = share.mean
-    where = tuple(place_evidence(place, "main-thread") for place in places if waits_for_gpu(place))
+    where = tuple(place_evidence(place, "main-thread") for place in waiting)
     evidence: tuple[Evidence, ...] = (
         Evidence(
             f"host blocked {percent(waits.mean)} of the time, GPU busy only {percent(busy)}",
@@ -79,7 +81,7 @@ def sync(window: StepWindow) -> Finding | None:
         share,
         f"host waits for the GPU leave it idle {percent(mean)} of each step",
         evidence,
-        _advice([place for place in places if waits_for_gpu(place)], mean, _copies_wait(window)),
+        _advice(waiting, mean, _with_copies(window)),
         loader_floor(window),
         gain_without("sync", window),
     )
@@ -102,15 +104,17 @@ def _exposed(window: StepWindow, waits: Share, busy: float) -> Share:
     )
 
 
-def _copies_wait(window: StepWindow) -> bool:
-    """Batches are copied to the GPU from pageable memory: PyTorch waits then until that has done
-    all that is queued, as a read does (`cudaStreamSynchronize` behind the copy). Whether a batch is
-    pinned is known of one on the CPU alone."""
-    loader = training_loader(window)
-    return loader is not None and loader.pinned is False and bool(loader.batch_bytes)
+def _with_copies(window: StepWindow) -> str:
+    """What belongs to seldom reads where batches are copied from pageable memory, and what both
+    give: the copy waits for all that is queued, so that without the reads it is the next wait."""
+    if not copied_from_pageable(window):
+        return ""
+    both = gain_without_waits(window)
+    gives = "" if both is None else f"; both {times(both)} at the most"
+    return f"; with {PINNED} too, for a copy from pageable memory waits next{gives}"
 
 
-def _advice(waiting: Sequence[FrameShare], share: float, copies: bool) -> tuple[str, ...]:
+def _advice(waiting: Sequence[FrameShare], share: float, copies: str) -> tuple[str, ...]:
     """The line that waits most, one that waits about as long, and how seldom they would have to.
     What waits for less long, as the net or the batch's copy, waits longer once that line does not:
     without MONet's reads and checks, but with its copies, it was 1.02x as fast on an H200.
@@ -134,8 +138,7 @@ def _advice(waiting: Sequence[FrameShare], share: float, copies: bool) -> tuple[
     inner = next((one for one in waiting if one.in_net), None)
     if inner is not None:
         seldom += f"; then {_next_wait(inner)}, where the host waits next"
-    if copies:
-        seldom += f"; with {PINNED}, for a copy from pageable memory waits as well"
+    seldom += copies
     later = 'or read it a step later: .to("cpu", non_blocking=True), checked with an event'
     return (f"{_named(waiting)}: {seldom}", later)
 
