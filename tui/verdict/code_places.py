@@ -31,6 +31,10 @@ PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 CONVOLUTION: Final = re.compile(r"\bconv[123]d\(")
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
+NUMPY_PRODUCT: Final = re.compile(
+    r"\b(np|numpy)\.(dot|matmul|inner|vdot|tensordot|cov|corrcoef|linalg\.\w+)\("
+)
+_BLAS: Final = ("numpy/linalg/", "scipy/linalg/", "sklearn/")
 _PYTORCH: Final = "torch/"
 """Frames name files from their package on. What runs in this one is a phase of its own."""
 
@@ -204,6 +208,11 @@ def is_users(place: FrameShare) -> bool:
 def in_pytorch(place: FrameShare) -> bool:
     """The innermost frame worth naming is PyTorch's."""
     return path_of(place.frame).startswith(_PYTORCH)
+
+
+def multiplies_in_numpy(place: FrameShare) -> bool:
+    """A product or a decomposition of matrices in NumPy, which BLAS makes on threads of its own."""
+    return calls(place, NUMPY_PRODUCT) or path_of(place.frame).startswith(_BLAS)
 
 
 def works_on_host(place: FrameShare) -> bool:

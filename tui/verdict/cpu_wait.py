@@ -99,6 +99,11 @@ class Starved:
     by_others: float | None
     """None where the others' use is unknown."""
 
+    @property
+    def by_itself(self) -> float:
+        """What is left: its own other threads and processes had the cores."""
+        return max(0.0, self.share - self.by_quota - (self.by_others or 0.0))
+
 
 def starved(window: RunFacts) -> Starved | None:
     """None where the kernel does not report how long the thread waited.
@@ -177,8 +182,7 @@ def _by_its_wait(window: RunFacts) -> float:
     lack, used, beside = starved(window), worker_cores(window), window.beside_cores
     if lack is None or lack.by_others is None or not used or not beside:
         return 0.0
-    own = max(0.0, lack.share - lack.by_quota - lack.by_others)
-    return own * min(1.0, used / beside)
+    return lack.by_itself * min(1.0, used / beside)
 
 
 def core_account(window: RunFacts) -> Evidence | None:
@@ -229,7 +233,7 @@ def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
     if taken_by_workers(window) >= lack.share / 2:
         fewer = fewer_workers(window) or "cheaper batches: the workers take the training's core"
     parts = ((lack.by_quota, quota), (by_others, apart))
-    own = lack.share - lack.by_quota - by_others if lack.by_others is not None else 0.0
+    own = lack.by_itself if lack.by_others is not None else 0.0
     by_share = sorted((*parts, (own, fewer)), key=lambda part: -part[0])
     return (
         *(advice for part, advice in by_share if part >= lack.share / 4),
@@ -248,8 +252,7 @@ def thread_advice(window: RunFacts) -> tuple[str, ...]:
         return ()
     used, lack = worker_cores(window) or 0.0, starved(window)
     free = max(1, round(have - (window.others_cores or 0.0) - used))
-    own = 0.0 if lack is None else lack.share - lack.by_quota - (lack.by_others or 0.0)
-    if used and own >= ENTER_SHARE:
+    if used and lack is not None and lack.by_itself >= ENTER_SHARE:
         free = min(free, max(1, int(have) - 1))
     if settings.threads <= free:
         return ()

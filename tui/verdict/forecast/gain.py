@@ -190,7 +190,7 @@ def gain_on_the_host(
         own = 0.0
         if lack is not None and workers:
             # Without workers the threads of the net alone wait for each other, and go on to.
-            own = lack.share - lack.by_quota - (lack.by_others or 0.0)
+            own = lack.by_itself
         own = max(own, taken_of_threads(window))
         least, left = 0.0, left * (1.0 - own)
     return Gain(1.0 / min(1.0, max(limits.LEAST_LEFT, least, left)), "estimate")

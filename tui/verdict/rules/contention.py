@@ -3,9 +3,16 @@
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import in_pytorch, main_places, reads, share_held, share_where
+from ..code_places import (
+    in_pytorch,
+    main_places,
+    multiplies_in_numpy,
+    reads,
+    share_held,
+    share_where,
+)
 from ..cpu_wait import asleep, core_wait_evidence, other_threads, remedies, starved
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.interval import at_least
 from ..format import cores, percent, size
 from ..gpu_activity import GpuActivity, Neighbour
@@ -13,7 +20,7 @@ from ..job.crowding import lost_to_others, taken
 from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
 from ..on_device import on_device
-from ..place_names import by_user_function, place_name
+from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, of_samples, without_rows
@@ -21,6 +28,8 @@ from ..thresholds.gpu import CAUGHT_UP_STEPS
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
 
+OF_PROCESSES: Final = 0.1
+"""Cores that other processes of the run use, from which on they may be what has the cores."""
 MOST_NAMED: Final = 4
 """Ranks that are named by their numbers; more are counted."""
 
@@ -34,6 +43,7 @@ def contention(window: StepWindow) -> Finding | None:
         return _of_the_gpu(window)
     found = (
         threads_of_its_own(window),
+        threads_of_numpy(window),
         lock_held(window),
         core_contention(window, loader_floor(window)),
     )
@@ -52,7 +62,7 @@ def threads_of_its_own(window: StepWindow) -> Finding | None:
         return None
     if slept is None or _waits(window) >= CONTRIBUTOR:
         return None  # a sleep that the run's own lines explain
-    own = max(0.0, lack.share - lack.by_quota - lack.by_others)
+    own = lack.by_itself
     most = slept if own >= CONTRIBUTOR else min(slept, _run_meanwhile(window))
     for_threads = _for_threads(window, most)
     share = without_rows(min(1.0, own + for_threads.mean))
@@ -106,6 +116,55 @@ def _waits(window: StepWindow) -> float:
     """Part of the training thread's samples in lines that wait for something else."""
     waits = 0.0 if window.stacks is None else window.stacks.main_waits
     return waits + share_where(main_places(window), reads)
+
+
+def threads_of_numpy(window: StepWindow) -> Finding | None:
+    """NumPy multiplies matrices with threads of its own, one for each core. They spin when they are
+    done, OpenBLAS's for 2^26 ticks of the clock, 20 ms, MKL's for 0.2 s, on the cores that
+    PyTorch's threads want meanwhile: the training thread waits for one that its own process has,
+    though PyTorch has no more threads than cores. At the least that wait is given back; of two
+    threads each loses as much, at other times, and an operation is done with the last of them.
+
+    A graph's auto-encoder on two cores, scored by `np.dot` in each step: the wait is 11 %, 1.27x
+    were forecast and measured with one thread of OpenBLAS's. A net that goes to a GPU leaves NumPy
+    the cores."""
+    settings, have, lack = window.settings, window.cores, starved(window)
+    if window.gpu_unused or settings is None or settings.threads is None or have is None:
+        return None
+    if settings.threads > have or lack is None or lack.by_others is None:
+        return None
+    others, beside, stacks = other_threads(window), window.beside_cores, window.stacks
+    if others is None or beside is None or beside - others >= OF_PROCESSES or stacks is None:
+        return None
+    products = [one for one in main_places(window) if multiplies_in_numpy(one)]
+    share = without_rows(lack.by_itself)
+    if min(share.mean, share_held(products)) < CONTRIBUTOR:
+        return None
+    if share_held(stacks.threads) >= CONTRIBUTOR:
+        return None  # another thread of Python's computes
+    where = place_name(by_user_function(products)[0])
+    text = f"training thread ready but without a core {percent(share.mean)} of the time"
+    used = f"its process's other threads use {others:.1f} of {cores(have)}, other processes "
+    used += f"{window.others_cores or 0.0:.1f}"
+    found = cause(
+        "contention",
+        "numpy",
+        share,
+        f"NumPy's threads have the cores of PyTorch's: training waits for one "
+        f"{percent(share.mean)} of the time",
+        (
+            Evidence(text, "proc", share.mean),
+            place_evidence(products[0], "main-thread"),
+            Evidence(used, "proc", others, "cores"),
+        ),
+        (
+            f"OPENBLAS_NUM_THREADS=1 (of MKL's: MKL_NUM_THREADS=1): the threads of {where} go on "
+            "spinning after each product",
+            f"or make it with PyTorch's operations, on PyTorch's threads, or less often: {where}",
+        ),
+    )
+    likely = speedup_of(1.0 - (1.0 - share.mean) ** 2)
+    return replace(found, forecast=Forecast(likely, speedup_of(share.low), None))
 
 
 def lock_held(window: StepWindow) -> Finding | None:

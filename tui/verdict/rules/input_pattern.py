@@ -136,7 +136,7 @@ def _taken_by_all_workers(window: StepWindow) -> float:
         return taken_by_workers(window)
     if settings.threads > (window.cores or 1.0):
         return taken_by_workers(window)
-    own = lack.share - lack.by_quota - lack.by_others
+    own = lack.by_itself
     return max(own, taken_of_threads(window))
 
 

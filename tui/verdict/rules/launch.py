@@ -100,7 +100,7 @@ def its_own_threads(window: StepWindow, lack: Starved) -> bool:
     used, beside = (window.main_cpu_percent or 0.0) / 100, window.beside_cores or 0.0
     if lack.by_others is None or used - (window.thread_cpu or 1.0) < beside / 2:
         return False
-    return lack.share - lack.by_quota - lack.by_others >= lack.share / 2
+    return lack.by_itself >= lack.share / 2
 
 
 def fewer_threads(window: StepWindow) -> list[str]:

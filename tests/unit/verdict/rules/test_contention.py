@@ -84,6 +84,45 @@ def test_as_many_threads_as_cores_are_no_cause() -> None:
     assert oversubscribed(2) is None
 
 
+SCORED = FrameShare(
+    0.12, "get_roc_score (gae/utils.py:171)", None, "adj_rec = np.dot(emb, emb.T)", "other"
+)
+NUMPY: dict[str, Any] = {
+    "settings": CPU, "thread_cpu": 0.88, "run_delay": 0.119, "main_cpu_percent": 192.0,
+    "others_cores": 0.04, "beside_cores": 1.05, "loaders": (),
+    "stacks": Stacks(129, (SCORED, ADAM), 0, (), None),
+}  # fmt: skip
+"""A graph's auto-encoder on two cores, which NumPy scores in each step."""
+
+
+def test_threads_of_numpy_spin_on_the_cores_of_pytorchs() -> None:
+    """1.27x was measured with one thread of OpenBLAS's."""
+    found = contention(window(even(60, **PYTHON), **NUMPY))
+    assert found is not None
+    assert (found.kind, found.sub) == ("contention", "numpy")
+    assert found.advice[0].startswith("OPENBLAS_NUM_THREADS=1")
+    assert "get_roc_score (gae/utils.py:171)" in found.advice[0]
+    assert found.forecast is not None
+    assert found.forecast.speedup == pytest.approx(1.27, abs=0.02)
+    assert found.forecast.high is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"run_delay": 0.03},
+        {"main_cpu_percent": 110.0},
+        {"others_cores": 1.0, "beside_cores": 0.1, "main_cpu_percent": 98.0},
+        {"stacks": Stacks(129, (ADAM,), 0, (), None)},
+        {"gpu_unused": True},
+    ],
+    ids=["hardly waits", "a process of its own", "others", "no product", "a GPU for the net"],
+)
+def test_what_else_has_the_cores_is_no_thread_of_numpys(fields: dict[str, Any]) -> None:
+    found = contention(window(even(60, **PYTHON), **{**NUMPY, **fields}))
+    assert found is None or found.sub != "numpy"
+
+
 def test_threads_that_hardly_wait_for_a_core_are_no_cause() -> None:
     assert oversubscribed(4, thread_cpu=0.97, run_delay=0.02) is None
 
