@@ -39,15 +39,18 @@ def h2d(window: StepWindow) -> Finding | None:
     copied = [place for place in places if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
     where = _filled_on_host(copied, filled, with_them)
+    lines = tuple(place_evidence(place, "main-thread") for place in copied)[:1]
+    headline, evidence = "copying batches to the GPU takes", (*_evidence(moved), *lines)
     if where is not None:
         advice = (f"make it on the GPU, with device=...: {where}",)
-    lines = tuple(place_evidence(place, "main-thread") for place in copied)
+        headline = "making tensors on the host and copying them to the GPU takes"
+        evidence = lines  # the batches' size and rate are beside the point
     return cause(
         "h2d",
         sub,
         share,
-        f"copying batches to the GPU takes {percent(share.mean)} of each step",
-        (*_evidence(moved), *lines[:1]),
+        f"{headline} {percent(share.mean)} of each step",
+        evidence,
         advice,
         loader_floor(window),
         gain_without("h2d", window),

@@ -232,6 +232,8 @@ def test_a_tensor_of_zeros_is_made_on_the_gpu() -> None:
     found = h2d(seen)
     assert found is not None
     assert found.advice[0].startswith("make it on the GPU, with device=...: `torch.zeros(")
+    assert found.headline.startswith("making tensors on the host and copying them to the GPU")
+    assert not any("a batch is" in one.text for one in found.evidence)
     wrapped = on_line(0.44, "b = Variable(torch.zeros(x.size(0), 10, 1152)).to(device)")
     old = h2d(gpu_window(STEPS, ON_GPU, stacks=wrapped, activity=activity(30, pcie_rx_mb_s=1500.0)))
     assert old is not None
