@@ -209,10 +209,15 @@ def fewer_workers(window: RunFacts) -> str | None:
     return f"num_workers {workers} → {leaves}: leave the training a core of {cores(window.cores)}"
 
 
+def without_a_core(share: float) -> Evidence:
+    """The training thread's wait for one, a part of the time."""
+    text = f"training thread ready but without a core {percent(share)} of the time"
+    return Evidence(text, "proc", share)
+
+
 def core_wait_evidence(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
     """What shows it."""
-    text = f"training thread ready but without a core {percent(lack.share)} of the time"
-    found = [Evidence(text, "proc", lack.share)]
+    found = [without_a_core(lack.share)]
     if lack.by_quota:
         text = f"its CPU quota throttles the process {percent(lack.by_quota)} of the time"
         found.append(Evidence(text, "proc", lack.by_quota))

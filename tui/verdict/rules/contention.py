@@ -11,7 +11,14 @@ from ..code_places import (
     share_held,
     share_where,
 )
-from ..cpu_wait import asleep, core_wait_evidence, other_threads, remedies, starved
+from ..cpu_wait import (
+    asleep,
+    core_wait_evidence,
+    other_threads,
+    remedies,
+    starved,
+    without_a_core,
+)
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.interval import at_least
 from ..format import cores, percent, size
@@ -143,17 +150,16 @@ def threads_of_numpy(window: StepWindow) -> Finding | None:
     if share_held(stacks.threads) >= CONTRIBUTOR:
         return None  # another thread of Python's computes
     where = place_name(by_user_function(products)[0])
-    text = f"training thread ready but without a core {percent(share.mean)} of the time"
     used = f"its process's other threads use {others:.1f} of {cores(have)}, other processes "
     used += f"{window.others_cores or 0.0:.1f}"
     found = cause(
         "contention",
         "numpy",
         share,
-        f"NumPy's threads have the cores of PyTorch's: training waits for one "
+        "NumPy's threads have the cores of PyTorch's: training waits for one "
         f"{percent(share.mean)} of the time",
         (
-            Evidence(text, "proc", share.mean),
+            without_a_core(share.mean),
             place_evidence(products[0], "main-thread"),
             Evidence(used, "proc", others, "cores"),
         ),

@@ -4,7 +4,13 @@ from dataclasses import replace
 from typing import Final
 
 from ..code_places import worker_places
-from ..cpu_wait import core_account, fewer_workers, taken_of_threads, thread_advice
+from ..cpu_wait import (
+    core_account,
+    fewer_workers,
+    taken_of_threads,
+    thread_advice,
+    without_a_core,
+)
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.interval import CORES_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, percent
@@ -90,9 +96,7 @@ def _held_up(window: StepWindow, by_threads: bool) -> Evidence:
             f"{window.settings.threads} threads of the net on {cores(window.cores or 1.0)}: while "
         )
         return Evidence(f"{text}a worker has one of these, the others wait", "proc")
-    delay = window.run_delay or 0.0
-    text = f"training thread ready but without a core {percent(delay)} of the time"
-    return Evidence(text, "proc", delay)
+    return without_a_core(window.run_delay or 0.0)
 
 
 def _restarts(window: StepWindow) -> bool:

@@ -83,9 +83,9 @@ CROSSING_BYTES_PER_S: Final = 0.5e9
 """What the host takes for lookups, concatenation and gradients of so many bytes: no less than this
 a second, where DeepSDF's 16 cores did 0.8 GB."""
 LAUNCHED_NODE_NS: Final = 100_000
-"""What a step on a GPU takes at the most for an operation of its graph, where launching is all that
-takes time, with its forward and its update: 50 to 80 us on an H200's host (three layers 1.4 ms, an
-encoder of two blocks 5.3 ms)."""
+"""What a step on a GPU takes for an operation of its graph, where launching is all that takes time,
+with its forward and its update: 33 to 107 us on an H200's host (303 of an encoder in 10 ms, 17 of
+three layers in 1.4 and 1.6, 12 of two in 1.3), and 229 where one operation is an LSTM."""
 LAUNCHING_OF_BUSY: Final = 25.0
 """How many times as long as the GPU is busy the host can be at launching, as seen: 0.5 to 11 in 21
 runs on H200s that waited for launches, a call of 5 to 30 us for a kernel of 1.5 us and more; 750
