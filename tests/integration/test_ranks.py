@@ -121,10 +121,14 @@ def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> Non
             counted = [sum(look[rank].counted for look in every) for rank in (0, 1)]
             return [one.steps for one in every[-1]] == pytest.approx(counted, abs=1)
 
+        def has_made_seen(pid: int, steps: int) -> bool:
+            """A rank that runs on meanwhile is looked at before its ring is full."""
+            every.append(looks.look().ranks)
+            return has_made(pid, steps)
+
         for steps in (8, 16, 24, 32):
             for pid in job.pids:  # neither waits for the other, and on busy cores one begins late
-                until(partial(has_made, pid, steps))
-            every.append(looks.look().ranks)
+                until(partial(has_made_seen, pid, steps))
         until(all_counted)
         counted = [sum(look[rank].counted for look in every) for rank in (0, 1)]
         wall_ns = [sum(look[rank].wall_ns for look in every) for rank in (0, 1)]
