@@ -176,8 +176,14 @@ def worker_ends(window: StepWindow) -> Share:
     return share_seen(window, _ends_its_workers)
 
 
+def given_back(window: StepWindow) -> Share:
+    """Part of the time in which the training thread gives the last batch's memory back, as it takes
+    the next. That is behind the fetch, so that the marks book it as the forward's."""
+    return share_seen(window, frees_batch)
+
+
 def loader_ends(window: StepWindow) -> Share:
-    """That, and in which a batch is given back: between two steps, and the loader's still."""
+    """Both: the loader's, though no fetch waits for it."""
     return share_seen(window, lambda place: _ends_its_workers(place) or frees_batch(place))
 
 
@@ -273,7 +279,7 @@ def _host(account: _Account, window: StepWindow, device: OnDevice, unmarked: flo
     """
     waits = share_seen(window, reads_results(window)).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
-    whole, ended = _between(window, device), loader_ends(window).mean
+    whole, ended = _between(window, device), worker_ends(window).mean
     between = min(account.left + unmarked, whole)
     idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
     beside = idle_waits + ended + evaluated_within(window)

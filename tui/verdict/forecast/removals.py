@@ -19,7 +19,14 @@ from ..code_places import (
 )
 from ..findings import Kind
 from ..gpu_clock import copies, queued
-from ..idle_ledger import evaluated_within, idle_ledger, keeps_up, loader_ends, python_within
+from ..idle_ledger import (
+    evaluated_within,
+    given_back,
+    idle_ledger,
+    keeps_up,
+    python_within,
+    worker_ends,
+)
 from ..on_device import idle_of, on_device
 from ..reading_functions import reads_results
 from ..stack_samples import FrameShare
@@ -56,9 +63,10 @@ def _input(window: StepWindow, record: StepReplay) -> Removal:
     """Every batch lies ready, and none has to be given back. Of a loop without a loader samples
     show how long it makes them."""
     if window.sees_loading:
-        ends, other_ns = loader_ends(window).mean, record.host_ns(("other",))
+        ends, other_ns = worker_ends(window).mean, record.host_ns(("other",))
         left = max(0.0, 1.0 - ends * record.step_ns / other_ns) if other_ns else 1.0
-        return _without("data").joined(Removal(host={"other": left}))
+        given = _off_forward(given_back(window).mean, record)
+        return _without("data").joined(Removal(host={"other": left})).joined(given)
     return _off_forward(share_where(main_places(window), fetches), record)
 
 

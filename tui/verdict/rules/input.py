@@ -1,10 +1,19 @@
 """The step waits for data: the rule, and what explains it by the workers."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import floor
 from typing import Final
 
-from ..code_places import fetches, fetches_tensors, main_places, share_where, within, worker_places
+from ..code_places import (
+    fetches,
+    fetches_tensors,
+    frees_batch,
+    main_places,
+    share_where,
+    within,
+    worker_places,
+)
 from ..cpu_wait import (
     seen_before_the_net,
     taken_by_workers,
@@ -28,6 +37,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
 from .input_epoch_start import begun_anew, begun_beside, epoch_start, is_short
+from .input_on_host import or_kept_on_gpu
 from .input_pattern import (
     Explained,
     Explanation,
@@ -257,6 +267,7 @@ def input_bound(window: StepWindow) -> Finding | None:
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
     waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
     why = or_without_any(window, fed, explained(window, fed))
+    why = or_kept_on_gpu(window, fed, why)
     headline = f"GPU idle {percent(share.mean)} of each step, waiting for data"
     if device is None:
         headline = f"waiting for data takes {percent(share.mean)} of each step"
@@ -266,7 +277,7 @@ def input_bound(window: StepWindow) -> Finding | None:
     if window.gpu_present and device is None:
         headline += ", by the host's clock"
     fetched = _fetched(window)
-    evidence = (*waited, *fetched, *why.evidence)
+    evidence = (*waited, *_shown(window, *_GIVEN_BACK), *fetched, *why.evidence)
     gain = gain_without("input", window)
     gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
     if gain is not None and fetched and window.gpu_present:
@@ -274,8 +285,8 @@ def input_bound(window: StepWindow) -> Finding | None:
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
     if not why.gain_known:
         return replace(finding, speedup=None, speedup_is=None)
-    if why.sub == "epoch-start" and why.forecast is not None:
-        # What comes first is worth what starts take, not all waits of the loader.
+    if why.sub in ("epoch-start", "on-host") and why.forecast is not None:
+        # What comes first is worth what starts take, not all waits of the loader; or copies too.
         finding = replace(finding, speedup=why.forecast.speedup)
     forecast = why.forecast
     if forecast is None and gain is not None and not window.gpu_present:
@@ -342,11 +353,21 @@ def _waited(
 def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
     """A wait for a batch that is made, and still has to be handed over by its worker: cheaper
     batches do not take all of it away."""
-    places = [place for place in main_places(window) if fetches_tensors(place)]
-    if share_where(places, fetches_tensors) < limits.HANDED_OVER:
+    return _shown(window, fetches_tensors, "receiving a finished batch from a worker")
+
+
+_GIVEN_BACK: Final = frees_batch, "the memory of the batch before is given back"
+
+
+def _shown(
+    window: StepWindow, which: Callable[[FrameShare], bool], what: str
+) -> tuple[Evidence, ...]:
+    """Such places, where they hold so much that cheaper batches are not all."""
+    places = [place for place in main_places(window) if which(place)]
+    if share_where(places, which) < limits.HANDED_OVER:
         return ()
     shown = place_evidence(places[0], "main-thread")
-    return (replace(shown, text=f"{shown.text}: receiving a finished batch from a worker"),)
+    return (replace(shown, text=f"{shown.text}: {what}"),)
 
 
 def explained(window: StepWindow, fed: Feeding) -> Explained:

@@ -7,7 +7,7 @@ from ..code_places import main_places, share_seen
 from ..findings import Evidence
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
 from ..format import ms
-from ..idle_ledger import worker_ends
+from ..idle_ledger import given_back, worker_ends
 from ..loader import Feeding
 from ..on_device import on_device
 from ..pauses import (
@@ -31,7 +31,8 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     part of that is enough, for the batches after a start are late by it. More workers would make it
     worse."""
     parts, whole = starts_of_workers(window), epoch_parts(window)
-    waits = sum(row.data_ns for row in window.steps)
+    wall_ns = spent(window.steps).wall_ns
+    waits = sum(row.data_ns for row in window.steps) + given_back(window).mean * wall_ns
     loader, device = window.loaders[0] if window.loaders else None, on_device(window)
     beside = begun_beside(window)
     if beside is not None:
@@ -39,7 +40,6 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if loader is None or not loader.num_workers:
         parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
-    wall_ns = spent(window.steps).wall_ns
     taken_ns = sum(starts) + worker_ends(window).mean * wall_ns if whole is None else sum(whole)
     held = limits.STARTS_HOLD if is_short(loader, feeding) else 1.0
     if not starts or taken_ns <= held * waits:
