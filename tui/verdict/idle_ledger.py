@@ -178,7 +178,7 @@ def worker_ends(window: StepWindow) -> Share:
 
 def given_back(window: StepWindow) -> Share:
     """Part of the time in which the training thread gives the last batch's memory back, as it takes
-    the next. That is behind the fetch, so that the marks book it as the forward's."""
+    the next."""
     return share_seen(window, frees_batch)
 
 
@@ -279,7 +279,7 @@ def _host(account: _Account, window: StepWindow, device: OnDevice, unmarked: flo
     """
     waits = share_seen(window, reads_results(window)).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
-    whole, ended = _between(window, device), worker_ends(window).mean
+    whole, ended = _between(window, device), loader_ends(window).mean
     between = min(account.left + unmarked, whole)
     idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
     beside = idle_waits + ended + evaluated_within(window)

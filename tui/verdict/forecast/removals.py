@@ -24,8 +24,8 @@ from ..idle_ledger import (
     given_back,
     idle_ledger,
     keeps_up,
+    loader_ends,
     python_within,
-    worker_ends,
 )
 from ..on_device import idle_of, on_device
 from ..reading_functions import reads_results
@@ -63,10 +63,12 @@ def _input(window: StepWindow, record: StepReplay) -> Removal:
     """Every batch lies ready, and none has to be given back. Of a loop without a loader samples
     show how long it makes them."""
     if window.sees_loading:
-        ends, other_ns = worker_ends(window).mean, record.host_ns(("other",))
+        ends, other_ns = loader_ends(window).mean, record.host_ns(("other",))
         left = max(0.0, 1.0 - ends * record.step_ns / other_ns) if other_ns else 1.0
-        given = _off_forward(given_back(window).mean, record)
-        return _without("data").joined(Removal(host={"other": left})).joined(given)
+        # A batch is given back between two steps, or behind the fetch, in what counts as forward.
+        within = min(given_back(window).mean, max(0.0, ends - other_ns / record.step_ns))
+        removed = _without("data").joined(Removal(host={"other": left}))
+        return removed.joined(_off_forward(within, record))
     return _off_forward(share_where(main_places(window), fetches), record)
 
 
