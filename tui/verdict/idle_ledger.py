@@ -183,7 +183,7 @@ def given_back(window: StepWindow) -> Share:
 
 
 def loader_ends(window: StepWindow) -> Share:
-    """Both: the loader's, though no fetch waits for it."""
+    """Both: the loader's, though no fetch waits for them."""
     return share_seen(window, lambda place: _ends_its_workers(place) or frees_batch(place))
 
 

@@ -27,9 +27,9 @@ from .input_pattern import ALWAYS, Explained
 
 
 def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
-    """More time goes to loader start-up than to waiting for the batches after it; of short epochs a
-    part of that is enough, for the batches after a start are late by it. More workers would make it
-    worse."""
+    """More time goes to loader start-up than to waiting for the batches after it and giving them
+    back; of short epochs a part of that is enough, for the batches after a start are late by it.
+    More workers would make it worse."""
     parts, whole = starts_of_workers(window), epoch_parts(window)
     wall_ns = spent(window.steps).wall_ns
     waits = sum(row.data_ns for row in window.steps) + given_back(window).mean * wall_ns

@@ -8,39 +8,31 @@ from ..forecast.gain import gain_without, gain_without_both
 from ..forecast.interval import interval_of
 from ..format import size, times
 from ..loader import Feeding, training_loader
+from ..memory.trends import batch_room
 from ..thresholds import causes as limits
 from ..window import StepWindow
 from .input_pattern import Explained
 
 ONLY_COPIED_BYTES_S: Final = 3e8
 """Bytes of its batches that a worker makes in a second, from which on it can hardly do more than
-copy them. A core decodes JPEGs to some 100 MB/s of float32, and copies 5 GB/s and more; workers
-that took rows of an array and collated them made 0.9 to 3 GB/s."""
+copy them: C-SWM's made 0.65 GB and VQA's 0.86 on an H200's host. A picture of 224 pixels that takes
+5 ms to decode is 0.12 GB/s of float32."""
 FITS: Final = 0.5
-"""Part of the GPU's memory, of what the process has not reserved, that a dataset may take."""
-
-HALF: Final = 0.5
-"""Part of what it gives back, from which on workers that stay come first."""
+"""Part of the GPU's free memory that a dataset may take."""
+STAYING_FIRST: Final = 0.5
+"""Of what the GPU's memory gives back, the part from which on workers that stay come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """A training's dataset, as far as its batches show it."""
+    """A training's, as far as its batches show it. Bytes."""
 
-    whole_bytes: int
+    whole: int
     """Of an epoch's batches."""
-    room_bytes: int
-    """That the GPU has left."""
-    made_bytes_s: float
-    """Of its batches, by one worker or by the training thread."""
-
-    @property
-    def fits(self) -> bool:
-        return self.whole_bytes <= FITS * self.room_bytes
-
-    @property
-    def is_only_copied(self) -> bool:
-        return self.made_bytes_s >= ONLY_COPIED_BYTES_S
+    free: int
+    """Of the GPU's memory at the height of a step."""
+    made_s: float
+    """Of its batches in a second, by one worker or by the training thread."""
 
 
 def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Explained:
@@ -48,8 +40,8 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     what else explains the wait: no worker then makes a batch, hands it over and has it given back,
     and nothing is copied to the GPU (C-SWM, 59 MiB a batch: 5.0x on an H200, its workers were no
     limit; VQA's features: 4.4x, where more workers gave 2.2x)."""
-    found = _dataset(window, feeding)
-    if found is None or not (found.fits and found.is_only_copied):
+    found = _only_copied(window, feeding)
+    if found is None:
         return why
     alone, kept = gain_without("input", window), gain_without_both("input", "h2d", window)
     if alone is None or kept is None:
@@ -57,15 +49,15 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     others = alone.speedup if why.forecast is None else why.forecast.speedup
     if others >= limits.MOST_OF_THE_GAIN * kept:
         return why
-    whole = size(found.whole_bytes)
+    whole = size(found.whole)
     advice = f"hold the dataset on the GPU and take batches there by index, about {times(kept)}: "
-    advice += f"{whole} of {size(found.room_bytes)} that are free, if its samples stay the same"
-    rate = f"{size(found.made_bytes_s)} a second"
-    if why.sub == "epoch-start" and 1 - 1 / others >= HALF * (1 - 1 / kept):
+    advice += f"{whole} of {size(found.free)} that are free, if its samples stay the same"
+    if why.sub == "epoch-start" and 1 - 1 / others >= STAYING_FIRST * (1 - 1 / kept):
         # One argument keeps the workers, and takes no memory.
         return replace(why, advice=(*why.advice[:1], f"or {advice}", *why.advice[1:]))
-    text = f"batches are hardly more than copied ({rate}), and the dataset has {whole}"
-    evidence = (Evidence(text, "hook", float(found.whole_bytes), "bytes"), *why.evidence)
+    text = f"batches are hardly more than copied ({size(found.made_s)} a second), and the dataset "
+    text += f"has {whole}"
+    evidence = (Evidence(text, "hook", float(found.whole), "bytes"), *why.evidence)
     return replace(
         why,
         sub="on-host",
@@ -76,17 +68,16 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     )
 
 
-def _dataset(window: StepWindow, feeding: Feeding) -> _Dataset | None:
-    """None where the loader does not know its length, or nobody has seen a batch of it on the
-    host, or what making one takes."""
-    loader, memory = training_loader(window), window.gpu_memory
-    limit = window.gpu_memory_limit_bytes
+def _only_copied(window: StepWindow, feeding: Feeding) -> _Dataset | None:
+    """One that fits and whose batches are. None too where the loader does not know its length, or
+    nobody has seen a batch of it on the host, or what making one takes."""
+    loader, room = training_loader(window), batch_room(window)
     if loader is None or not loader.batches or not loader.batch_bytes:
         return None
-    if loader.batch_device != "cpu" or not memory or limit is None or not feeding.make_ns:
+    if loader.batch_device != "cpu" or room is None or not feeding.make_ns:
         return None
-    return _Dataset(
-        whole_bytes=loader.batches * loader.batch_bytes,
-        room_bytes=max(0, limit - memory[-1].peak_reserved),
-        made_bytes_s=1e9 * loader.batch_bytes / feeding.make_ns,
-    )
+    whole, made_s = loader.batches * loader.batch_bytes, 1e9 * loader.batch_bytes / feeding.make_ns
+    free = room.limit - room.kept - room.activations
+    if whole > FITS * free or made_s < ONLY_COPIED_BYTES_S:
+        return None
+    return _Dataset(whole, free, made_s)

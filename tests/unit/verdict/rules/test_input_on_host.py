@@ -72,6 +72,9 @@ def test_a_dataset_that_is_only_copied_is_best_held_on_the_gpu() -> None:
     ids=["larger than the memory", "of unknown length", "on the GPU", "made slowly"],
 )
 def test_other_datasets_stay_where_they_are(fields: dict[str, Any]) -> None:
+    held = input_bound(c_swm(idle=0.0))
+    assert held is not None
+    assert held.sub == "on-host"
     found = input_bound(c_swm(idle=0.0, **fields))
     assert found is not None
     assert found.sub != "on-host"
