@@ -77,8 +77,7 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Kernel state: R running, S sleeping, D waiting for a disk, T stopped, Z zombie."""
     threads: int
     run_delay_percent: float | None = None
-    """Part of the interval in which its main thread was ready to run and no core was free for it
-    (schedstat); None where the kernel does not report it."""
+    """Part of the interval in which its main thread was ready and had no core (schedstat)."""
     file_bytes: int | None = None
     """Pages of files in it, which are let go when memory is short: of the main process in its
     resident memory, of a worker in its proportional set size; None where that is not known."""
@@ -90,6 +89,9 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """CPU of its thread that pins batches, of one core; None without one."""
     rank: int | None = None
     """Of a launcher's other child: its RANK; None where that is not known."""
+    in_kernel_percent: float | None = None
+    page_faults_s: float | None = None
+    """Of its main thread: CPU time in the kernel, of one core, and pages that it was given."""
 
 
 class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
@@ -282,8 +284,7 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     linked: bool = True
     """False where the link to its host is lost: these are the last figures."""
     device_others_sm: float | None = None
-    """Percent of its device's time that those others use together, the mean of the last 5 s; None:
-    NVML does not say, or an older recording."""
+    """Percent of its device's time that those use together, a mean of 5 s; None: not known."""
     device_active_percent: float | None = None
     """Of the interval in which anything ran on its device, by the device's own counters, and…"""
     device_sm_percent: float | None = None
@@ -348,8 +349,7 @@ FullMemory = Literal["", "limit", "machine"]
 
 
 class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
-    """The target has ended. Its exit status is its parent's to read: it is known only where the
-    parent has not read it yet."""
+    """The target has ended. Its exit status is known only where its parent has not read it yet."""
 
     how: str = ""
     """Unused: recordings hold a text here."""

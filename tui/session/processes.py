@@ -38,6 +38,10 @@ class HostUse:
     """Cores that processes of others used, of those that it may run on."""
     beside_cores: float | None
     """Cores that its own other threads and processes used beside the training thread."""
+    in_kernel: float | None
+    """Part of the time in which the training thread ran in the kernel, 0 to 1."""
+    page_faults_s: float | None
+    """Pages of memory a second that it was given there."""
 
 
 class ProcessStore:
@@ -107,6 +111,8 @@ class ProcessStore:
             cpu_throttled=_part([look.throttled_percent for look in looks]),
             others_cores=None if others is None else others / 100,
             beside_cores=_mean([_beside(look) for look in looks]),
+            in_kernel=_part([process.in_kernel_percent for process in main]),
+            page_faults_s=_mean([process.page_faults_s for process in main]),
         )
 
     def worker_use(self, apart: Collection[int] = (), since_ns: int = 0) -> WorkerUse | None:

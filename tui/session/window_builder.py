@@ -305,6 +305,8 @@ class Assessment:
             cpu_throttled=host.cpu_throttled,
             others_cores=host.others_cores,
             beside_cores=host.beside_cores,
+            in_kernel=host.in_kernel,
+            page_faults_s=host.page_faults_s,
             warm_step=self._warm_step,
             moments=stores.moments.all(),
             workers_grown=stores.memory.workers_grown,
@@ -341,6 +343,8 @@ class Assessment:
             cpu_throttled=host.cpu_throttled,
             others_cores=host.others_cores,
             beside_cores=host.beside_cores,
+            in_kernel=host.in_kernel,
+            page_faults_s=host.page_faults_s,
             workers_grown=stores.memory.workers_grown,
         )
 

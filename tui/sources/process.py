@@ -16,14 +16,17 @@ from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, Pro
 from .launcher import Launcher
 from .oom import OomKill, OomWatch
 from .system import (
+    NO_USE,
     UNKNOWN,
     Descendants,
+    KernelUse,
     MemoryLimit,
     Pace,
     QuotaWatch,
     ThreadTimes,
     cores_busy_percent,
     cores_of,
+    kernel_use,
     memory_of,
     others_percent,
     thread_times,
@@ -133,6 +136,7 @@ class _Before:
     pss_bytes: int | None = None
     pss_file_bytes: int | None = None
     thread: ThreadTimes = UNKNOWN
+    kernel: KernelUse = NO_USE
     tree_s: float | None = None
     """CPU time of it and of all the children that it has waited for."""
     tree_percent: float | None = None
@@ -250,6 +254,7 @@ class ProcessSource:
             read_bytes, written_bytes = _io(process)
             tree_s = cpu_s + times.children_user + times.children_system
             thread = thread_times(process.pid)
+            kernel = kernel_use(process.pid) if role == "main" else before.kernel
             span_s = (now_ns - before.t_ns) / 1e9
             before.tree_percent = _rate(tree_s, before.tree_s, span_s, 100.0)
             file_bytes = before.pss_file_bytes
@@ -273,9 +278,13 @@ class ProcessSource:
                 file_bytes=file_bytes,
                 parent=process.ppid(),
                 pin_cpu_percent=self._pin.percent(now_ns) if role == "main" else None,
+                in_kernel_percent=_rate(
+                    kernel.in_kernel_s, before.kernel.in_kernel_s, span_s, 100.0
+                ),
+                page_faults_s=_rate(kernel.page_faults, before.kernel.page_faults, span_s),
             )
         before.t_ns, before.cpu_s, before.tree_s = now_ns, cpu_s, tree_s
-        before.thread = thread
+        before.thread, before.kernel = thread, kernel
         before.read_bytes, before.written_bytes = read_bytes, written_bytes
         return use
 

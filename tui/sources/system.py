@@ -216,6 +216,33 @@ def thread_times(pid: int, proc: Path = Path("/proc"), thread: int | None = None
     return ThreadTimes(ran_ns, delay_ns) if slices else UNKNOWN
 
 
+class KernelUse(NamedTuple):
+    """Of a thread since its start; None: not reported."""
+
+    in_kernel_s: float | None = None
+    page_faults: int | None = None
+    """Pages that it touched and that were not there, but on no disk either (minor faults)."""
+
+
+TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+PAGE_FAULTS: Final = 7
+IN_KERNEL: Final = 12
+"""Of the fields behind the name in /proc/PID/stat: `minflt`, and `stime` in ticks of the clock."""
+
+
+NO_USE: Final = KernelUse()
+
+
+def kernel_use(pid: int, proc: Path = Path("/proc")) -> KernelUse:
+    """Of its main thread."""
+    try:
+        text = (proc / str(pid) / "task" / str(pid) / "stat").read_text(errors="replace")
+        fields = text.rpartition(")")[2].split()
+        return KernelUse(int(fields[IN_KERNEL]) * TICK_S, int(fields[PAGE_FAULTS]))
+    except (OSError, ValueError, IndexError):
+        return NO_USE
+
+
 def cores_busy_percent(pid: int) -> float | None:
     """How busy the cores are that a process may use, 0 to 100, since the last call from this
     thread. A machine of many cores is not full when the one that the process has is."""

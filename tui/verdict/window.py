@@ -172,6 +172,10 @@ class RunFacts:
     others_cores: float | None = None
     beside_cores: float | None = None
     """Cores that others used of those that it may run on, and its other threads and processes."""
+    in_kernel: float | None = None
+    """Part of the time in which the training thread ran in the kernel, 0 to 1."""
+    page_faults_s: float | None = None
+    """Pages of memory a second that it was given there."""
     warm_step: int = 0
     """Last step of the warm-up, as far as known; 0 before."""
     moments: tuple[RunEvent, ...] = ()

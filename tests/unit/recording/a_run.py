@@ -285,6 +285,8 @@ def _process(rng: random.Random, pid: int, role: ProcessRole, look: int) -> Proc
         threads=71 if role == "main" else 1,
         run_delay_percent=rng.uniform(0, 9) if look else None,
         thread_cpu_percent=rng.uniform(60, 99) if look else None,
+        in_kernel_percent=rng.uniform(2, 5) if look and role == "main" else None,
+        page_faults_s=rng.gauss(4_000, 300) if look and role == "main" else None,
     )
 
 

@@ -35,6 +35,16 @@ def test_threads_beside_the_training_thread_are_its_own() -> None:
     assert store.host_use(0, 2_000 * MS).beside_cores == pytest.approx(1.5 + 1.8)
 
 
+def test_faults_and_time_in_the_kernel_are_means_of_the_training_thread() -> None:
+    store = ProcessStore()
+    for at, percent in ((1, 10.0), (2, 30.0)):
+        main = process(1, in_kernel_percent=percent, page_faults_s=1000 * percent)
+        store.seen(processes(1_000 * at, main, process(2, "worker", page_faults_s=None)))
+    use = store.host_use(0, 2_000 * MS)
+    assert use.in_kernel == pytest.approx(0.2)
+    assert use.page_faults_s == pytest.approx(20_000)
+
+
 def test_what_nobody_reported_is_not_zero() -> None:
     store = ProcessStore()
     store.seen(look(1_000, None))

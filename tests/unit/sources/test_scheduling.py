@@ -1,5 +1,6 @@
 """Waiting for a core, from files like the kernel's and from this process's own."""
 
+import mmap
 import os
 import time
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 from gpuwatch.tui.model.observations import ProcessesSeen
 from gpuwatch.tui.sources.process import ProcessSource
 from gpuwatch.tui.sources.system import (
+    NO_USE,
     QuotaUse,
     QuotaWatch,
     ThreadTimes,
+    kernel_use,
     others_percent,
     quota_use_of,
     thread_times,
@@ -20,6 +23,7 @@ from tests.unit.sources.test_cores import process, write
 
 S = 1_000_000_000
 ME = os.getpid()
+PAGES = 20_000
 
 
 def schedstat(tmp_path: Path, text: str) -> Path:
@@ -36,6 +40,17 @@ def test_the_second_figure_is_the_wait_for_a_core(tmp_path: Path) -> None:
 def test_a_kernel_that_does_not_count_is_not_zero(tmp_path: Path, text: str) -> None:
     assert thread_times(7, schedstat(tmp_path, text)) == ThreadTimes()
     assert thread_times(8, tmp_path) == ThreadTimes()
+
+
+def test_time_in_the_kernel_and_faults_are_the_main_threads(tmp_path: Path) -> None:
+    fields = ["R", *map(str, range(1, 50))]
+    fields[7], fields[12] = "5100", "25"
+    write(tmp_path / "7/task/7/stat", f"7 (a name) (7) {' '.join(fields)}\n")
+    used = kernel_use(7, tmp_path)
+    assert used.in_kernel_s == pytest.approx(25 / os.sysconf("SC_CLK_TCK"))
+    assert used.page_faults == 5_100
+    write(tmp_path / "7/task/7/stat", "7 (python) R 1")
+    assert kernel_use(7, tmp_path) == kernel_use(8, tmp_path) == NO_USE
 
 
 def test_a_quota_of_version_two(tmp_path: Path) -> None:
@@ -92,6 +107,8 @@ def test_a_look_at_this_process_shows_them() -> None:
     source.open()
     began_ns = time.perf_counter_ns()
     (first,) = source.poll(began_ns)
+    with mmap.mmap(-1, PAGES * mmap.PAGESIZE) as touched:
+        touched[:: mmap.PAGESIZE] = bytes(PAGES)
     while time.perf_counter_ns() - began_ns < S / 4:
         pass
     (second,) = source.poll(time.perf_counter_ns())
@@ -106,4 +123,10 @@ def test_a_look_at_this_process_shows_them() -> None:
     assert main.run_delay_percent + main.cpu_percent > 80
     assert main.thread_cpu_percent is not None
     assert main.thread_cpu_percent <= main.cpu_percent + 5
+    assert main.in_kernel_percent is not None
+    assert 0 <= main.in_kernel_percent <= main.cpu_percent + 5
+    assert main.page_faults_s is not None
+    took_s = (time.perf_counter_ns() - began_ns) / S
+    # Huge pages, where the kernel gives them to whoever does not ask, are 512 at once.
+    assert main.page_faults_s * took_s > PAGES / 512
     assert first.others_cpu_percent is None

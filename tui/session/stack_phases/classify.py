@@ -104,6 +104,7 @@ _NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("checkpoint", re.compile(table.CHECKPOINT_NAMES)),
     ("data", re.compile(table.DATA_NAMES)),
 )
+_REPLAYS: Final = re.compile(table.REPLAYS + r" \(")
 _LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("data", re.compile(FOR_LINES)),
     ("other", re.compile(code_lines.SLEEP_LINES)),  # what else the line calls has frames of its own
@@ -159,7 +160,7 @@ def classify(
         if own and phase == "other":
             evaluates = evaluates or bool(_EVALUATES.fullmatch(function))
             may_evaluate = may_evaluate or bool(_EVALUATES_A_NET.fullmatch(function))
-        found = _by_name(function) if own else by_place(function, file)
+        found = _by_name(function, frame) if own else by_place(function, file)
         if found == "evaluation":
             evaluates = True
         elif found is not None and found in table.NESTED[phase]:
@@ -210,7 +211,9 @@ def by_place(function: str, file: str) -> StackPhase | None:
     return None
 
 
-def _by_name(function: str) -> StackPhase | None:
+def _by_name(function: str, frame: str) -> StackPhase | None:
+    if _REPLAYS.match(frame):
+        return "data"
     return next((phase for phase, name in _NAMES if name.fullmatch(function)), None)
 
 

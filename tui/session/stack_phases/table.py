@@ -202,5 +202,10 @@ PREDICTS: Final = ("keras/src/backend/torch/trainer.py", "predict")
 GRADIENTS: Final = ("torch/autograd/__init__.py", "grad")
 """Hands out gradients and leaves none at the parameters: a force, a field, an attack."""
 CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snapshot|model|state)\w*"
-DATA_NAMES: Final = r"(get|next|load|fetch|sample|read)_(batch|batches|data)"
-"""Loops that have no DataLoader."""
+DATA_NAMES: Final = (
+    r"_*(get|next|load|fetch|sample|read|draw|make|build|random|retrieve)_(mini)?(batch|batches)|"
+    r"(get|next|load|fetch|sample|read)_data"
+)
+"""Loops that have no DataLoader…"""
+REPLAYS: Final = r"\w*(Replay|Buffer|Memory|Experience|Rollout)\w*\._*sample\w*"
+"""…and what a learner draws from what its agent has met, by a method's class and name."""

@@ -11,6 +11,7 @@ from ..place_names import by_user_function, call_at, place_evidence, place_name
 from ..rules.gpu_filling import KINDS_OF_WORK
 from ..rules.gpu_work import products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
+from ..rules.page_faults import page_faults
 from ..rules.stalled import (
     notebook_idle,
     stopped,
@@ -155,7 +156,9 @@ def host(window: SampleWindow) -> Finding | None:
 
 def allocator(window: SampleWindow) -> Finding | None:
     """Samples on lines that empty the cache, as far as the GPU stood idle for."""
-    if not window.gpu_present or not has_gpu_activity(window):
+    if not window.gpu_present:
+        return page_faults(window)
+    if not has_gpu_activity(window):
         return None
     emptied = [place for place in window.sampled.host if empties_cache(place)]
     seen = of_samples(share_where(emptied, empties_cache), window.sampled.samples)

@@ -1,4 +1,5 @@
-"""The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
+"""The allocator works in the loop: its cache is emptied, or it asks the device for memory; without
+a GPU, the kernel."""
 
 from ..allocations import asked_of_device, empties_in_loop, warm_counts
 from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
@@ -14,6 +15,7 @@ from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
+from .page_faults import page_faults
 
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
@@ -23,6 +25,8 @@ def allocator(window: StepWindow) -> Finding | None:
     GPU and gives back memory that the next step asks for again. And what else is idle while the
     device is asked for memory in every step, or allocations have to empty the cache: launching does
     not explain that."""
+    if not window.gpu_present:
+        return page_faults(window)
     known, ledger = window.activity, idle_ledger(window)
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None

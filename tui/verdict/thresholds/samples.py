@@ -78,7 +78,8 @@ HAND_OVER_FRAMES: Final = ("rebuild_storage", "rebuild_tensor", "_rebuild")
 """How the functions begin in which PyTorch opens a batch's shared memory."""
 SYNC_LINES: Final = (
     r"\.(item|tolist|cpu|numpy|nonzero|any|all|unique|masked_select)\(",
-    r"\b(float|int|bool|print)\(",
+    # A type is no wait, nor is a constant: x.float(), float("inf").
+    r"\bprint\(|(?<![.\w])(float|int|bool)\((?![\"'\d])",
     r"\bsynchronize\(",
     r"\bisnan\(|\bisfinite\(|\bisinf\(",
     r"\[[^\]]*\bmask\b[^\]]*\]",

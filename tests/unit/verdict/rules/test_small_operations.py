@@ -106,7 +106,8 @@ def test_small_operations_outside_a_loop_accuse_nobody(place: FrameShare) -> Non
     assert small_operations_in_a_loop(seen_steps) is None
     state = healthy(seen_steps)
     assert state is not None
-    assert any("520 operations in a step" in one.text for one in state.evidence)
+    assert "520 operations in a step" in state.evidence[1].text
+    assert any("more samples in a batch" in one for one in state.advice)
 
 
 def test_a_loop_beside_larger_operations_takes_what_samples_show_of_it() -> None:

@@ -182,7 +182,14 @@ def test_a_wait_is_worth_no_more_than_it_takes() -> None:
 
 
 def test_ordinary_lines_wait_for_nothing() -> None:
-    for line in ("loss.backward()", "x = self.conv(x)", "optimizer.step()", "for item in items:"):
+    casts = ("scores.masked_fill_(mask.bool(), -float('inf'))", "x = x.float() / int('8')")
+    for line in (
+        "loss.backward()",
+        "x = self.conv(x)",
+        "optimizer.step()",
+        "for item in x:",
+        *casts,
+    ):
         assert (
             sync(gpu_window(STEPS, ON_GPU, stacks=on_line(0.5, line), activity=activity(30)))
             is None
