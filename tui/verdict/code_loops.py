@@ -64,7 +64,8 @@ def looped_cells(window: StepWindow) -> Loop | None:
         return None
     cell = looped[0].frame.partition("Cell")[0]
     where = own_frame(looped[0]) or looped[0].frame
-    text = f"nn.{cell} instead of {cell}Cell in a loop ({where}): all time steps in one call"
+    text = f"nn.{cell} instead of {cell}Cell in a loop ({where}), if it is not fed with its own "
+    text += "answers: all time steps in one call"
     return Loop(text, _part(looped, places), _in_net(looped), calls_net=True)
 
 

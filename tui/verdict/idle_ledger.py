@@ -197,7 +197,8 @@ def crowded(window: RunFacts) -> bool:
     workers, have = window.workers, window.cores
     if workers is None or workers.run_delay is None or not have:
         return False
-    queue = workers.run_delay >= causes.QUEUES * (workers.cpu_percent or 0.0) / 100
+    waits = workers.run_delay >= causes.QUEUES * (workers.cpu_percent or 0.0) / 100
+    queue = waits and workers.count * workers.run_delay >= causes.LEAST_QUEUE
     return queue and workers.count > causes.OVERSUBSCRIBED * have
 
 

@@ -219,6 +219,9 @@ OVERSUBSCRIBED: Final = 1.5
 QUEUES: Final = 0.25
 """Part of its busy time in which a worker waits for a core, from which they are too many: 1.5 of
 them on one core wait for a third of it."""
+LEAST_QUEUE: Final = 0.5
+"""Workers that wait for a core at a time, on average, from which it is a queue: eight that are
+started anew for each epoch, and live for 2 s, use 1 % of a core each and wait for 2 %."""
 CORES_FREE: Final = 70.0
 WORKERS_PER_FREE_CORE: Final = 2
 """While the cores are busy for less than so many percent, a worker that uses part of one may share
