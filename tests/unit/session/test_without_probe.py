@@ -258,3 +258,19 @@ def test_memory_that_grows_is_measured_by_seconds() -> None:
 def test_no_gpu_is_reported_beside() -> None:
     assert any(one.signal == "nvml" for one in snapshot_of([]).status.missing)
     assert NO_GPU.reason in " ".join(one.why for one in snapshot_of([]).status.missing)
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["alone", "forks workers"])
+def test_memory_that_is_asked_for_anew_is_seen_from_outside(forks: bool) -> None:
+    """Nobody counts how often a process forks there, and each fork makes pages new as well."""
+    looks = []
+    for second in range(1, 31):
+        seen = processes(second * S, 100.0, [40.0] if forks else [])
+        main, *workers = seen.processes
+        main = structs.replace(main, in_kernel_percent=28.0, page_faults_s=120_000.0)
+        anew = [structs.replace(one, pid=one.pid + second // 5) for one in workers]
+        looks.append(structs.replace(seen, processes=(main, *anew)))
+    verdict = watched(session(), [*chunks(TRAINS, 30), *looks], 31).verdict
+    assert verdict is not None
+    expected = ("healthy", None) if forks else ("allocator", "page-faults")
+    assert (verdict.finding.kind, verdict.finding.sub) == expected

@@ -234,8 +234,8 @@ def test_a_loop_over_a_recurrent_cell_wants_another_algorithm() -> None:
     found = launch(launching(stacks=phased(CELL, BACKWARD)))
     assert found is not None
     assert found.advice[0] == (
-        "nn.LSTM instead of LSTMCell in a loop (Reader.forward (read.py:41)), if it is not fed with "
-        "its own answers: all time steps in one call"
+        "nn.LSTM instead of LSTMCell in a loop (Reader.forward (read.py:41)), if it is not fed "
+        "with its own answers: all time steps in one call"
     )
     assert found.forecast is not None
     assert found.forecast.kind == "at-least"
