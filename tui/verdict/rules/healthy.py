@@ -26,14 +26,15 @@ from ..window import StepWindow
 from .double_precision import FLOAT32
 from .small_operations import SmallOperations, lstm_cells, small_operations
 
-BF16_FROM_NS: Final = 500_000
+BF16_FROM_NS: Final = 250_000
 """Forward and backward of an operation. Two cores with AVX512-BF16, torch 2.13, from 1 ms on:
 products of 1,024 1.9x, transformers of 256 and 128 1.5x and 1.6x, an LSTM 1.4x, convolutions 1.4x,
 1.4x and 2.2x, but those of one image at a time 1.0x; at half of one a transformer of 96 1.1x; at
-0.1 products of 256 by 64 rows 0.9x."""
+0.1 products of 256 by 64 rows 0.9x. Of public scripts a GAN at 0.36 ms 1.4x, others at 0.27, 0.42,
+0.56 and 1.0 ms 1.3x, 1.0x, 1.5x and 0.9x; at 0.02 to 0.09 ms 0.7x, 0.7x and 1.1x."""
 BF16: Final = (
     'torch.autocast("cpu", torch.bfloat16) around the forward: this CPU multiplies bf16 natively '
-    "(1.4 to 2.2x in seven nets, 1.0x in an eighth, less where operations are small)"
+    "(1.4 to 2.2x in seven nets; 0.9 to 2.1x in seven public scripts, 1.3x in the middle)"
 )
 
 

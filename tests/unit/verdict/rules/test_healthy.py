@@ -119,8 +119,8 @@ def test_a_net_called_for_each_sample_of_a_batch_is_advised_one_call() -> None:
         ({"cpu_bf16": None}, False),
         ({"autocast": "bfloat16"}, False),
         ({"autocast": None}, False),
-        ({"graph_nodes": 30}, False),
-        ({"graph_nodes": 15}, True),
+        ({"graph_nodes": 60}, False),
+        ({"graph_nodes": 30}, True),
         ({"parameter_dtype": "bfloat16"}, False),
     ],
 )
