@@ -63,7 +63,7 @@ def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SOON_ENDED + WAITS)
     ran = subprocess.run(
-        lab("--variants", "workers=2,bf16", "--rounds", "1", "--seconds", "3", "--json", "--",
+        lab("--variants", "workers=2,bf16", "--rounds", "2", "--seconds", "3", "--json", "--",
             sys.executable, str(script)),
         capture_output=True,
         text=True,
@@ -74,7 +74,7 @@ def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
     record = json.loads(ran.stdout)
     gain = {one["variant"]: one for one in record["variants"]}
     assert gain["workers=2"]["gain"] > 1.5, "2.0 where nobody else wants the cores"
-    assert gain["bf16"]["gain"] < gain["workers=2"]["gain"], "0.9 to 1.3, beside other tests"
+    assert gain["bf16"]["gain"] < 1.3
     assert gain["bf16"]["notes"] == []
     assert gain["workers=2"]["loss_close"]
 

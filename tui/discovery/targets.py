@@ -90,13 +90,18 @@ def pids_inside(pid: int) -> list[int]:
     return [pid]
 
 
+def stat_fields(folder: Path) -> list[bytes]:
+    """Of a process or a thread, by its folder in /proc: what its stat has behind the name, which
+    may hold anything. Raises OSError when it has ended."""
+    return (folder / "stat").read_bytes().rpartition(b")")[2].split()
+
+
 def start_ticks(pid: int) -> int | None:
     """Field 22 of its stat, clock ticks after boot; None when it has ended."""
     try:
-        text = (PROC / str(pid) / "stat").read_bytes()
+        return int(stat_fields(PROC / str(pid))[19])
     except OSError:
         return None
-    return int(text.rpartition(b")")[2].split()[19])
 
 
 def user_of(pid: int) -> str:

@@ -12,7 +12,7 @@ import psutil
 
 from ..discovery.command_lines import environ_of
 from ..discovery.state_page import OpenPage, pages_of
-from ..discovery.targets import PROC, is_own, is_python
+from ..discovery.targets import PROC, is_own, is_python, stat_fields
 from ..messages import Hello
 
 NUMBERS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
@@ -89,10 +89,9 @@ class Stat(NamedTuple):
 def stat_of(pid: int) -> Stat | None:
     """None when it has ended."""
     try:
-        text = (PROC / str(pid) / "stat").read_bytes()
+        fields = stat_fields(PROC / str(pid))
     except OSError:
         return None
-    fields = text.rpartition(b")")[2].split()
     return Stat(fields[0].decode(), int(fields[1]), int(fields[19]))
 
 

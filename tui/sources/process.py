@@ -12,6 +12,7 @@ from msgspec import structs
 
 from .. import clock
 from ..discovery.command_lines import is_worker, text_of
+from ..discovery.targets import stat_fields
 from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
 from .oom import OomKill, OomWatch
@@ -311,12 +312,12 @@ def how_it_ended(pid: int, now_ns: int) -> TargetEnded:
     """With its exit status, if its parent has not read that yet and this user may: the kernel shows
     others 0."""
     try:
-        stat = Path(f"/proc/{pid}/stat")
-        fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        readable = stat.parent.stat().st_uid == os.geteuid()
+        folder = Path(f"/proc/{pid}")
+        fields = stat_fields(folder)
+        readable = folder.stat().st_uid == os.geteuid()
     except OSError:
         return TargetEnded(t_ns=now_ns)
-    if fields[0] != "Z" or not readable:
+    if fields[0] != b"Z" or not readable:
         return TargetEnded(t_ns=now_ns)
     status = int(fields[EXIT_STATUS])
     number = status & 0x7F

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from ..discovery.targets import stat_fields
+
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -160,10 +162,9 @@ class Descendants:
 
     def _parent(self, pid: int) -> int | None:
         try:
-            line = (self._proc / str(pid) / "stat").read_bytes()
+            return int(stat_fields(self._proc / str(pid))[PARENT])
         except OSError:
             return None  # it has just ended
-        return int(line.rpartition(b")")[2].split()[PARENT])
 
 
 def _process(pid: int, before: psutil.Process | None) -> psutil.Process | None:
@@ -236,8 +237,7 @@ NO_USE: Final = KernelUse()
 def kernel_use(pid: int, proc: Path = Path("/proc")) -> KernelUse:
     """Of its main thread."""
     try:
-        text = (proc / str(pid) / "task" / str(pid) / "stat").read_text(errors="replace")
-        fields = text.rpartition(")")[2].split()
+        fields = stat_fields(proc / str(pid) / "task" / str(pid))
         return KernelUse(int(fields[IN_KERNEL]) * TICK_S, int(fields[PAGE_FAULTS]))
     except (OSError, ValueError, IndexError):
         return NO_USE

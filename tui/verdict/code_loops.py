@@ -30,6 +30,8 @@ class Loop:
     """…and of all samples those of them in a net's forward: of the time, without its backward."""
     calls_net: bool
     """A net is called in each turn, and not tensors computed alone."""
+    cell: str = ""
+    """ "LSTM", of a loop over its cells; "" of others."""
 
     @property
     def holds_most(self) -> bool:
@@ -66,7 +68,7 @@ def looped_cells(window: StepWindow) -> Loop | None:
     where = own_frame(looped[0]) or looped[0].frame
     text = f"nn.{cell} instead of {cell}Cell in a loop ({where}), if it is not fed with its own "
     text += "answers: all time steps in one call"
-    return Loop(text, _part(looped, places), _in_net(looped), calls_net=True)
+    return Loop(text, _part(looped, places), _in_net(looped), calls_net=True, cell=cell)
 
 
 def _loop(

@@ -101,10 +101,10 @@ _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^()]*?)(:\d+)?\)$")
 _EVALUATES: Final = re.compile(table.EVALUATION_NAMES)
 _EVALUATES_A_NET: Final = re.compile(table.EVALUATION_NAMES_OF_A_NET)
 _NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
-    ("checkpoint", re.compile(table.CHECKPOINT_NAMES)),
-    ("data", re.compile(table.DATA_NAMES)),
+    ("checkpoint", re.compile(rf"(.*\.)?({table.CHECKPOINT_NAMES})")),
+    ("data", re.compile(rf"(.*\.)?({table.DATA_NAMES})|{table.REPLAYS}")),
 )
-_REPLAYS: Final = re.compile(table.REPLAYS + r" \(")
+"""Of functions of the user's own, whatever their class is; or by that."""
 _LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("data", re.compile(FOR_LINES)),
     ("other", re.compile(code_lines.SLEEP_LINES)),  # what else the line calls has frames of its own
@@ -160,7 +160,7 @@ def classify(
         if own and phase == "other":
             evaluates = evaluates or bool(_EVALUATES.fullmatch(function))
             may_evaluate = may_evaluate or bool(_EVALUATES_A_NET.fullmatch(function))
-        found = _by_name(function, frame) if own else by_place(function, file)
+        found = _by_name(frame) if own else by_place(function, file)
         if found == "evaluation":
             evaluates = True
         elif found is not None and found in table.NESTED[phase]:
@@ -211,10 +211,9 @@ def by_place(function: str, file: str) -> StackPhase | None:
     return None
 
 
-def _by_name(function: str, frame: str) -> StackPhase | None:
-    if _REPLAYS.match(frame):
-        return "data"
-    return next((phase for phase, name in _NAMES if name.fullmatch(function)), None)
+def _by_name(frame: str) -> StackPhase | None:
+    name = frame.rpartition(" (")[0] or frame
+    return next((phase for phase, known in _NAMES if known.fullmatch(name)), None)
 
 
 def _by_line(line: str) -> StackPhase:

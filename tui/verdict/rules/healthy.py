@@ -146,7 +146,7 @@ def _instead_of_cells(window: StepWindow) -> str | None:
         return None
     if lstm_cells(window) is not None:
         return f"{loop.instead} ({GAINS_LARGE_CELLS})"
-    return None if loop.instead.startswith("nn.LSTM ") else f"{loop.instead} ({GAINS_OTHER_CELLS})"
+    return None if loop.cell == "LSTM" else f"{loop.instead} ({GAINS_OTHER_CELLS})"
 
 
 def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:

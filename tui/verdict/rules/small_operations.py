@@ -151,4 +151,4 @@ def lstm_cells(window: StepWindow) -> Loop | None:
     settings, cells = window.settings, looped_cells(window)
     if cells is None or settings is None or settings.parameter_dtype != "float32":
         return None
-    return cells if cells.instead.startswith("nn.LSTM ") else None
+    return cells if cells.cell == "LSTM" else None
