@@ -23,12 +23,12 @@ class Slow(torch.utils.data.Dataset):
     def __len__(self):
         return 100_000
     def __getitem__(self, index):
-        time.sleep(0.004)
+        time.sleep(0.016)  # long against the milliseconds by which a busy machine wakes late
         return torch.ones(8)
 
 net = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
-for batch in torch.utils.data.DataLoader(Slow(), batch_size=8):
+for batch in torch.utils.data.DataLoader(Slow(), batch_size=2):
     loss = net(batch).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -63,7 +63,7 @@ def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SOON_ENDED + WAITS)
     ran = subprocess.run(
-        lab("--variants", "workers=2,bf16", "--rounds", "2", "--seconds", "3", "--json", "--",
+        lab("--variants", "workers=2,bf16", "--rounds", "1", "--seconds", "3", "--json", "--",
             sys.executable, str(script)),
         capture_output=True,
         text=True,
