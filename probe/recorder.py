@@ -40,7 +40,7 @@ OTHER_NAMES: Final = "other phases"
 OWNER_SILENT_NS: Final = 5_000_000_000
 """A backward on another thread takes the timeline over after this much silence of the old owner."""
 
-SETTINGS_AT: Final = frozenset({marks.BACKWARD_ENTER, marks.OPTIMIZER_ENTER})
+SETTINGS_AT: Final = frozenset({marks.BACKWARD_ENTER, marks.BACKWARD_LEAVE, marks.OPTIMIZER_ENTER})
 _OPTIMIZER_INSIDE: Final = marks.word_of(marks.OPTIMIZER_INSIDE)
 
 

@@ -82,3 +82,12 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Of the last graph that was walked, the one with the most bytes to add; on a CPU alone."""
     cpu_intel: bool | None = None
     """The process's CPU is one of Intel's, for which PyTorch draws random numbers by MKL."""
+    cleared_parameters: int | None = None
+    """Of one backward, those for which it makes gradients that are cleared before their optimizer
+    steps: the most."""
+    cleared_nodes: float | None = None
+    cleared_weights: float | None = None
+    """Part of the products of all backwards that lead to those alone, 0 to 1; and the part of which
+    one gradient of two does."""
+    cleared_for_input: bool | None = None
+    """Such a backward makes an input's gradient, and no optimizer steps with what it makes."""

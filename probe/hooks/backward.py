@@ -46,8 +46,9 @@ def _attach(
         owner = recorder.owner
         put(now_ns())
         put(ENTER)
+        roots = args[0] if args else None
         if (extra := recorder.extra) is not None:
-            extra(BACKWARD_ENTER, args[0] if args else None)
+            extra(BACKWARD_ENTER, roots)
         try:
             return original(*args, **kwargs)
         finally:
@@ -55,6 +56,6 @@ def _attach(
                 put(now_ns())
                 put(LEAVE)
                 if (extra := recorder.extra) is not None:
-                    extra(BACKWARD_LEAVE, None)
+                    extra(BACKWARD_LEAVE, roots)
 
     return replace(original, backward, places)

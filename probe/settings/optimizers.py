@@ -96,16 +96,21 @@ class Optimizers:
         largest.tables = []
         return tables, _bytes_of(largest)
 
-    def updated(self) -> set[int]:
-        """Identities of all parameters that the known optimizers have."""
-        there = (one.optimizer() for one in self._known.values())
+    def owners(self) -> dict[int, int]:
+        """The known optimizer of each parameter, by identities."""
+        there = [one.optimizer() for one in self._known.values()]
         return {
-            id(parameter)
+            id(parameter): id(optimizer)
             for optimizer in there
             if optimizer is not None
             for group in optimizer.param_groups
             for parameter in group["params"]
         }
+
+    def some(self) -> dict[int, Any]:
+        """Of each known optimizer one parameter that had a gradient as it stepped last."""
+        found = {key: one.parameter() for key, one in self._known.items()}
+        return {key: one for key, one in found.items() if one is not None and one.is_leaf}
 
     def backward(self) -> None:
         """A backward begins: the first after a step shows whether gradients outlive it."""

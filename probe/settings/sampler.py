@@ -5,8 +5,9 @@ so that between two samples a loop pays for two reads of an attribute (20 ns eac
 caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60 us
 for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
 and 200 us. The first sample of an optimizer takes 1 us a tensor more; where tall parameters have
-most of its bytes, tables are looked for once, for 3 ms at the most (`tables`). On a CPU the
-operations of a graph are counted in a thousandth of the time at the most (`operations`).
+most of its bytes, tables are looked for once, for 10 ms at the most (`tables`). On a CPU the
+operations of a graph are counted in a thousandth of the time at the most (`operations`). With
+several optimizers a turn has a whole way from step to step of each (`cleared`).
 
 The training thread itself loads this package, at the first sample: most runs are never watched.
 """
@@ -16,8 +17,9 @@ from typing import Any, Final
 
 from ..loaders import past_overrides
 from ..recorder import Recorder
-from ..wire.marks import OPTIMIZER_ENTER
+from ..wire.marks import BACKWARD_ENTER, OPTIMIZER_ENTER
 from .autocast import autocast_of, first_of, parameter_type_of
+from .cleared import Cleared
 from .flags import flags
 from .operations import Operations
 from .optimizers import Optimizers
@@ -41,6 +43,7 @@ class SettingsSampler:
         self._recorder = recorder
         self._optimizers = Optimizers()
         self._unused = Unused()
+        self._cleared = Cleared()
         self._operations = Operations(recorder.now_ns)
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
@@ -54,20 +57,23 @@ class SettingsSampler:
             self._recorder.sample_settings_with(self.at)
 
     def at(self, kind: int, what: Any) -> None:
-        """An optimizer begins to step, or a backward begins from some tensors. The recorder keeps
-        what fails in here from the user's loop; no code of a tensor's subclass or mode runs."""
-        look = self._at_step if kind == OPTIMIZER_ENTER else self._at_backward
-        past_overrides(sys.modules["torch"], look, what)
+        """An optimizer begins to step, or a backward from some tensors begins or ends. The recorder
+        keeps what fails in here from the user's loop; no code of a tensor's subclass or mode runs.
+        """
+        looks = {OPTIMIZER_ENTER: self._at_step, BACKWARD_ENTER: self._at_backward}
+        past_overrides(sys.modules["torch"], looks.get(kind, self._at_end), what)
 
     def _at_step(self, optimizer: Any) -> None:
         if self._first is None:
             self._first, self._backwards = id(optimizer), 0
-        elif self._first == id(optimizer):
-            if not self._backwards:
-                return  # a subclass that calls its parent's step
+            self._cleared.begin()
+        elif self._first == id(optimizer) and not self._backwards:
+            return  # a subclass that calls its parent's step
+        found = {} if self._cleared.is_known else self._cleared.stepping(optimizer)
+        if self._backwards and self._cleared.is_over and self._first == id(optimizer):
             self._first = None
             self._recorder.sample_settings_with(None)
-        self.reading = {**self.reading, **self._optimizers.stepping(optimizer)}
+        self.reading = {**self.reading, **self._optimizers.stepping(optimizer), **found}
 
     def _at_backward(self, roots: Any) -> None:
         self._backwards += 1
@@ -82,15 +88,23 @@ class SettingsSampler:
             if "optimizer" not in self.reading:
                 self.reading = {**self.reading, "parameter_dtype": parameter_type_of(roots)}
         (tables, held), first = self._optimizers.take_tables(), first_of(roots)
-        if tables and first is not None and first.grad_fn is not None:
-            found = tables_of(first.grad_fn, tables, held)
-            self.reading = {**self.reading, **(found or dict.fromkeys(TABLE))}
+        if first is None or first.grad_fn is None:
+            return
+        if self._first is not None and not self._cleared.is_known:
+            optimizers = self._optimizers
+            self._cleared.backward(first.grad_fn, optimizers.some(), optimizers.owners)
+        if tables:
+            rows = tables_of(first.grad_fn, tables, held)
+            self.reading = {**self.reading, **(rows or dict.fromkeys(TABLE))}
+
+    def _at_end(self, _roots: Any) -> None:
+        self._cleared.ended()
 
     def _graph_below(self, roots: Any, now_ns: int) -> dict[str, Any]:
         first = first_of(roots)
         if first is None or first.grad_fn is None:
             return {}
-        on_cpu, updated = first.device.type == "cpu", self._optimizers.updated()
+        on_cpu, updated = first.device.type == "cpu", self._optimizers.owners()
         found = self._operations.look(first.grad_fn) if on_cpu else {}
         if updated and not self._unused.is_known:
             found |= self._unused.look(first.grad_fn, updated, now_ns)

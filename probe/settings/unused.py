@@ -16,10 +16,10 @@ from weakref import ref
 
 from ..loaders import is_dispatched
 from .autocast import nodes_below
-from .users import users_among
+from .users import Users, users_among
 
-MOST_NODES: Final = 2_000
-"""As for tables: 2.6 ms at the most. Of a larger graph nothing is said."""
+MOST_NODES: Final = 8_000
+"""As for tables. Of a larger graph nothing is said."""
 MOST_WALKS: Final = 3
 """Then nothing is said either: parameters that something else updates are found anew for ever."""
 MOST_READ: Final = 16
@@ -61,7 +61,7 @@ class Unused:
         """What is known now, `root` being the node that a backward starts from and `updated` the
         identities of what the known optimizers have."""
         if self._suspects is None:
-            if _is_sharded():
+            if is_sharded():
                 self._suspects = []
                 return {}
             self._since_ns = now_ns
@@ -88,7 +88,6 @@ class Unused:
 def found_below(root: Any, updated: Collection[int]) -> tuple[dict[str, Any], list[Any]]:
     """The fields of `UNUSED`, and the parameters that nothing updates. Nothing where the graph is
     too large, and where no leaf is updated: then optimizers hold copies of the parameters."""
-    parameter: Any = sys.modules["torch.nn.parameter"].Parameter
     nodes = list(nodes_below(root, MOST_NODES))
     if len(nodes) >= MOST_NODES:
         return {}, []
@@ -98,29 +97,30 @@ def found_below(root: Any, updated: Collection[int]) -> tuple[dict[str, Any], li
             variable = leaf.variable
             if id(variable) in updated:
                 used.add(id(variable))
-            elif isinstance(variable, parameter):
+            elif is_parameter(variable):
                 unused[id(variable)] = variable
                 continue
             useful.add(node)  # an input that wants a gradient does so for a reason
     if not used:
         return {}, []
+    useful = above(useful, users_among(node for node, _ in nodes))
     fields = {
         "unused_parameters": len(unused),
         "graph_parameters": len(used) + len(unused),
-        "unused_nodes": 1.0 - len(_all_above(useful, nodes)) / len(nodes),
+        "unused_nodes": 1.0
+        - len(above(useful, users_among(node for node, _ in nodes))) / len(nodes),
     }
     return fields, list(unused.values())
 
 
-def _all_above(useful: set[Any], nodes: list[tuple[Any, list[Any]]]) -> set[Any]:
+def above(useful: set[Any], users: Users) -> set[Any]:
     """The nodes through which a gradient reaches one of these, themselves included."""
-    users = users_among(node for node, _ in nodes)
     found, waiting = set(useful), list(useful)
     while waiting:
-        for above in users.get(waiting.pop(), ()):
-            if above not in found:
-                found.add(above)
-                waiting.append(above)
+        for node in users.get(waiting.pop(), ()):
+            if node not in found:
+                found.add(node)
+                waiting.append(node)
     return found
 
 
@@ -157,7 +157,12 @@ def _is_updated(parameter: Any, version: int, updated: Collection[int]) -> bool:
     return parameter is None or id(parameter) in updated or parameter._version != version
 
 
-def _is_sharded() -> bool:
+def is_parameter(variable: Any) -> bool:
+    """Of a module, not an input that wants a gradient."""
+    return isinstance(variable, sys.modules["torch.nn.parameter"].Parameter)
+
+
+def is_sharded() -> bool:
     """In a job of several ranks optimizers may have shards, and the graph what they are gathered
     to."""
     distributed: Any = sys.modules.get("torch.distributed")

@@ -1,9 +1,11 @@
 """Gradients that nothing uses: of layers that should be frozen and of which only the optimizer does
-not know, or of a net that is only to judge another's output."""
+not know, of a net that is only to judge another's output, or of one that only makes the input of
+the net that learns."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from ...settings import Settings
 from ..findings import Evidence, EvidenceSource, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
@@ -20,41 +22,80 @@ one of two products of the same size. The other one hands the gradient on."""
 
 
 def unused_gradients(window: StepWindow) -> Finding | None:
-    """By the backward's own graph: which of its leaves nothing updates, and which of its operations
-    lead to those alone. How long each takes no graph tells: they are taken as equal."""
+    """By the backward's own graph: which of its leaves nothing updates, or whose gradients are
+    cleared before anything does, and which of its operations lead to those alone. How long each
+    takes no graph tells: they are taken as equal."""
     settings = window.settings
-    if settings is None or not settings.unused_parameters or not settings.graph_parameters:
-        return None
-    alone = settings.unused_nodes or 0.0
-    among = settings.unused_parameters / settings.graph_parameters
-    part = alone + (1.0 - alone) * among * WEIGHTS_OF_BACKWARD
+    found = [_never_updated(settings), _cleared(settings)] if settings is not None else []
+    reasons = [one for one in found if one is not None]
     backward, source = _backward(window)
-    share = times(backward, part)
+    share = times(backward, min(1.0, sum(one.part for one in reasons)))
     if share.mean < CONTRIBUTOR:
         return None
-    unused, every = settings.unused_parameters, settings.graph_parameters
-    text = f"{unused} of {every} parameters that the backward makes gradients for are updated by "
-    evidence = [Evidence(f"{text}no optimizer", "hook", float(unused))]
     text = f"the backward takes {percent(backward.mean)} of each step"
-    if alone:
+    if alone := sum(one.alone for one in reasons):
         text += f", and {percent(alone)} of its operations lead to those alone"
+    evidence = [Evidence(one.text, "hook", float(one.parameters)) for one in reasons]
     evidence.append(Evidence(text, source, backward.mean))
-    freeze = "requires_grad_(False) on every parameter that the optimizer does not have"
-    if alone:
-        freeze += ", or torch.no_grad() around the layers before the first that learns"
-    found = cause(
+    unused = cause(
         "compute",
         "unused-gradients",
         share,
         f"gradients that nothing uses take about {percent(share.mean)} of each step",
         tuple(evidence),
-        (freeze,),
+        tuple(one.advice for one in sorted(reasons, key=lambda one: -one.part)),
     )
-    if found.speedup is None:
-        return found
+    if unused.speedup is None:
+        return unused
     shares = share.mean, share.low, share.high
-    forecast = interval_of("compute", found.speedup, *shares)
-    return replace(found, speedup_is="estimate", forecast=forecast)
+    forecast = interval_of("compute", unused.speedup, *shares)
+    return replace(unused, speedup_is="estimate", forecast=forecast)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why gradients are of no use: so large a part of the backward's work, of which a part leads to
+    such gradients alone."""
+
+    part: float
+    alone: float
+    parameters: int
+    text: str
+    advice: str
+
+
+def _never_updated(settings: Settings) -> _Reason | None:
+    if not settings.unused_parameters or not settings.graph_parameters:
+        return None
+    unused, every = settings.unused_parameters, settings.graph_parameters
+    alone = settings.unused_nodes or 0.0
+    text = f"{unused} of {every} parameters that the backward makes gradients for are updated by "
+    freeze = "requires_grad_(False) on every parameter that the optimizer does not have"
+    if alone:
+        freeze += ", or torch.no_grad() around the layers before the first that learns"
+    part = alone + (1.0 - alone) * unused / every * WEIGHTS_OF_BACKWARD
+    return _Reason(part, alone, unused, f"{text}no optimizer", freeze)
+
+
+def _cleared(settings: Settings) -> _Reason | None:
+    """As in a net with an adversary: what one's backward makes for the other's parameters."""
+    if not settings.cleared_parameters:
+        return None
+    alone, half = settings.cleared_nodes or 0.0, settings.cleared_weights or 0.0
+    text = f"a backward makes gradients for {settings.cleared_parameters} parameters which "
+    if settings.cleared_for_input:
+        text += "are cleared and not used: it is the input's gradient that is asked for"
+        advice = "torch.autograd.grad(loss, inputs) in place of loss.backward() where that is so"
+    elif alone > half * WEIGHTS_OF_BACKWARD:
+        text += "are cleared before their optimizer steps: of a net below the one that learns by it"
+        advice = "detach() what the other net made before it goes into this one's loss, or make it"
+        advice += " under torch.no_grad()"
+    else:
+        text += "are cleared before their optimizer steps: of a net that hands gradients on"
+        advice = "requires_grad_(False) on that net's parameters (a discriminator, a critic) while"
+        advice += " the other's loss is computed, and True again for its own step"
+    part = alone + half * WEIGHTS_OF_BACKWARD
+    return _Reason(part, alone, settings.cleared_parameters, text, advice)
 
 
 def _backward(window: StepWindow) -> tuple[Share, EvidenceSource]:

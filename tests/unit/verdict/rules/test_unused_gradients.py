@@ -39,3 +39,44 @@ def test_of_a_net_that_gradients_go_through_only_those_of_its_weights_are_lost()
 def test_where_every_parameter_is_updated_nothing_is_said() -> None:
     assert found(unused_parameters=0, graph_parameters=20, unused_nodes=0.0) is None
     assert found() is None, "what is not known is not the worst"
+
+
+def test_a_discriminator_below_its_generators_loss_is_to_be_frozen_for_it() -> None:
+    finding = found(
+        cleared_parameters=14, cleared_nodes=0.0, cleared_weights=0.4, cleared_for_input=False
+    )
+    assert finding is not None
+    assert finding.share == pytest.approx(11 / 17.6 * 0.4 / 2, rel=0.01)
+    assert finding.evidence[0].text.startswith("a backward makes gradients for 14 parameters")
+    assert finding.advice[0].startswith("requires_grad_(False)")
+
+
+def test_a_generator_that_the_discriminators_loss_goes_through_is_to_be_detached() -> None:
+    finding = found(
+        cleared_parameters=14, cleared_nodes=0.3, cleared_weights=0.1, cleared_for_input=False
+    )
+    assert finding is not None
+    assert finding.share == pytest.approx(11 / 17.6 * 0.35, rel=0.01)
+    assert finding.advice[0].startswith("detach()")
+
+
+def test_a_net_that_is_asked_for_its_inputs_gradient_makes_no_others() -> None:
+    finding = found(
+        cleared_parameters=14, cleared_nodes=0.0, cleared_weights=0.8, cleared_for_input=True
+    )
+    assert finding is not None
+    assert finding.advice[0].startswith("torch.autograd.grad(")
+
+
+def test_both_kinds_are_added_up_and_the_larger_is_advised_first() -> None:
+    finding = found(
+        unused_parameters=2,
+        graph_parameters=20,
+        unused_nodes=0.0,
+        cleared_parameters=14,
+        cleared_weights=0.8,
+    )
+    assert finding is not None
+    assert finding.share == pytest.approx(11 / 17.6 * (0.4 + 0.05), rel=0.01)
+    assert len(finding.advice) == 2
+    assert "optimizer does not have" in finding.advice[1]
