@@ -4,10 +4,9 @@ that is asked for its input's gradient alone.
 
 One parameter of each optimizer is looked at as a backward begins and ends, for a microsecond: a
 gradient that is there after a backward and gone at a later one, while its optimizer has not stepped
-and its parameter is as it was, was made for nothing. Seen in two turns of the loop, the backwards
-of a third are walked through for how much of their work that is. It may still have been read by
-hand, as for a penalty: so nothing is said of a backward that serves no other optimizer and no
-input.
+and its parameter is as it was, was made for nothing. Once seen, the backwards of the next turn are
+walked through for how much of their work that is. It may still have been read by hand, as for a
+penalty: so nothing is said of a backward that serves no other optimizer and no input.
 """
 
 from collections import Counter
@@ -19,8 +18,6 @@ from .autocast import is_leaf, name_of, nodes_below
 from .unused import above, is_parameter, is_sharded
 from .users import users_among
 
-LOOKS: Final = 2
-"""Turns in which it is seen before any graph is walked through."""
 MOST_BACKWARDS: Final = 32
 """In a turn, which has one whole way from step to step of each optimizer: with five updates of a
 critic for each of an actor 22."""
@@ -98,17 +95,16 @@ class Cleared:
         self.is_known = False
         self._parameters: dict[int, _Parameter] = {}
         self._last: _Backward | None = None
-        self._turns = 0
-        """In which a gradient was cleared."""
-        self._seen = False
+        self._seen = self._walks = False
+        """A gradient was cleared; in a turn before this one."""
         self._backwards: list[_Backward] = []
         self._steps: dict[int, list[int]] = {}
         """Of this turn; and behind how many of them each optimizer in it stepped."""
 
     def begin(self) -> None:
         """A turn begins. What came before it was not seen."""
-        self._turns += self._seen
-        self._seen, self._last, self._parameters = False, None, {}
+        self._walks = self._seen
+        self._last, self._parameters = None, {}
         self._backwards, self._steps = [], {}
 
     @property
@@ -130,7 +126,7 @@ class Cleared:
         one = self._parameters.get(id(optimizer))
         if one is not None:
             _end(one, id(optimizer), lost=False)
-        if self._turns < LOOKS or self.is_known or not self.is_over:
+        if not self._walks or not self.is_over:
             return {}
         self.is_known = True
         return found_in(self._whole())
@@ -147,7 +143,7 @@ class Cleared:
                 _end(one, key, lost)
         self._last = _Backward()
         self._backwards.append(self._last)
-        if self._turns >= LOOKS:
+        if self._walks:
             walk(self._last, root, owners())
         for key, parameter in some.items():
             self._parameters.setdefault(key, _Parameter(parameter)).begins()
