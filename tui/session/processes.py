@@ -2,14 +2,13 @@
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from ..model.observations import ProcessesSeen, ProcessUse
 from ..model.snapshot import Surroundings
 from ..timeseries.series import Series
 from ..timeseries.writer import Growing
-from ..verdict.window import WorkerUse
+from ..verdict.window import HostUse, WorkerUse
 from ..wording.processes import cores_used
 
 HELD: Final = 60
@@ -20,28 +19,6 @@ CHARTED: Final = 3_600
 """Samples of the chart: an hour."""
 CURRENT: Final = 5
 """The machine's and the main process's use are means of the last few looks."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostUse:
-    """How the training got its cores over an interval; None: not known."""
-
-    main_cpu_percent: float | None
-    """The training process, of one core."""
-    thread_cpu: float | None
-    """The training thread alone, 0 to 1."""
-    run_delay: float | None
-    """Part of the time in which the training thread was ready to run and had none, 0 to 1."""
-    cpu_throttled: float | None
-    """Part of the time in which the quota held the process back, 0 to 1."""
-    others_cores: float | None
-    """Cores that processes of others used, of those that it may run on."""
-    beside_cores: float | None
-    """Cores that its own other threads and processes used beside the training thread."""
-    in_kernel: float | None
-    """Part of the time in which the training thread ran in the kernel, 0 to 1."""
-    page_faults_s: float | None
-    """Pages of memory a second that it was given there."""
 
 
 class ProcessStore:

@@ -25,10 +25,10 @@ def asleep(window: StepWindow) -> float | None:
     walks a graph of CUDA tensors on a thread of its own for the device, and the one that called
     `backward()` sleeps meanwhile: seen on an H200, 56% of the time at 57% in backward.
     """
-    ran = window.thread_cpu
-    if ran is None and window.main_cpu_percent is not None:
-        ran = window.main_cpu_percent / 100
-    if ran is None or window.run_delay is None:
+    ran = window.host.thread_cpu
+    if ran is None and window.host.main_cpu_percent is not None:
+        ran = window.host.main_cpu_percent / 100
+    if ran is None or window.host.run_delay is None:
         return None
     total = spent(window.steps)
     if total.wall_ns <= 0:
@@ -37,7 +37,7 @@ def asleep(window: StepWindow) -> float | None:
     if window.gpu_present:
         claimed_ns += sum(row.backward_ns for row in window.steps)
     claimed = claimed_ns / total.wall_ns
-    return max(0.0, 1 - ran - window.run_delay - claimed)
+    return max(0.0, 1 - ran - window.host.run_delay - claimed)
 
 
 def seen_with_sleep(window: StepWindow, which: Callable[[FrameShare], bool]) -> Share:
@@ -111,14 +111,14 @@ def starved(window: RunFacts) -> Starved | None:
     A thread that waits for a core waits for those that run: the wait is shared out by the CPU time
     of the others and of the run's own other threads and processes.
     """
-    waits = window.run_delay
+    waits = window.host.run_delay
     if waits is None:
         return None
-    by_quota = min(waits, window.cpu_throttled or 0.0)
-    others = window.others_cores
-    if others is None or window.beside_cores is None:
+    by_quota = min(waits, window.host.cpu_throttled or 0.0)
+    others = window.host.others_cores
+    if others is None or window.host.beside_cores is None:
         return Starved(waits, by_quota, None)
-    running = others + window.beside_cores
+    running = others + window.host.beside_cores
     by_others = (waits - by_quota) * others / running if running else 0.0
     # Nobody holds a core for longer than it runs.
     return Starved(waits, by_quota, min(others, by_others))
@@ -153,11 +153,11 @@ def taken_of_threads(window: RunFacts) -> float:
     settings, used, have = window.settings, worker_cores(window), window.cores
     if window.gpu_present or settings is None or settings.threads is None or not used or not have:
         return 0.0
-    if have < 2 or settings.threads < have or window.main_cpu_percent is None:
+    if have < 2 or settings.threads < have or window.host.main_cpu_percent is None:
         return 0.0
-    if window.others_cores is None:
+    if window.host.others_cores is None:
         return 0.0
-    idle = max(0.0, have - window.main_cpu_percent / 100 - used - window.others_cores)
+    idle = max(0.0, have - window.host.main_cpu_percent / 100 - used - window.host.others_cores)
     total = spent(window.steps) if isinstance(window, StepWindow) else None
     waits = total.data_ns / total.wall_ns if total is not None and total.wall_ns > 0 else 0.0
     most = MOST_LOST_TO_A_SHARE * max(0.0, 1.0 - waits)
@@ -168,9 +168,9 @@ def taken_of_threads(window: RunFacts) -> float:
 
 def other_threads(window: RunFacts) -> float | None:
     """Cores that the process's threads beside the training one use; None where that is unknown."""
-    if window.thread_cpu is None or window.main_cpu_percent is None:
+    if window.host.thread_cpu is None or window.host.main_cpu_percent is None:
         return None
-    return max(0.0, window.main_cpu_percent / 100 - window.thread_cpu)
+    return max(0.0, window.host.main_cpu_percent / 100 - window.host.thread_cpu)
 
 
 MOST_LOST_TO_A_SHARE: Final = 0.5
@@ -179,7 +179,7 @@ MOST_LOST_TO_A_SHARE: Final = 0.5
 
 def _by_its_wait(window: RunFacts) -> float:
     """The workers' part, by CPU time, of the training thread's wait that the run causes itself."""
-    lack, used, beside = starved(window), worker_cores(window), window.beside_cores
+    lack, used, beside = starved(window), worker_cores(window), window.host.beside_cores
     if lack is None or lack.by_others is None or not used or not beside:
         return 0.0
     return lack.by_itself * min(1.0, used / beside)
@@ -189,12 +189,12 @@ def core_account(window: RunFacts) -> Evidence | None:
     """ "of 2 cores the workers use 1.4, training 0.5, other processes 0.1"; None without
     workers."""
     used = worker_cores(window)
-    if used is None or not window.cores or window.main_cpu_percent is None:
+    if used is None or not window.cores or window.host.main_cpu_percent is None:
         return None
     text = f"of {cores(window.cores)} the workers use {used:.1f}, training "
-    text += f"{window.main_cpu_percent / 100:.1f}"
-    if window.others_cores is not None:
-        text += f", other processes {window.others_cores:.1f}"
+    text += f"{window.host.main_cpu_percent / 100:.1f}"
+    if window.host.others_cores is not None:
+        text += f", other processes {window.host.others_cores:.1f}"
     return Evidence(text, "proc", used, "cores")
 
 
@@ -221,10 +221,10 @@ def core_wait_evidence(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
     if lack.by_quota:
         text = f"its CPU quota throttles the process {percent(lack.by_quota)} of the time"
         found.append(Evidence(text, "proc", lack.by_quota))
-    if lack.by_others and window.others_cores is not None:
+    if lack.by_others and window.host.others_cores is not None:
         have = f" of {cores(window.cores)}" if window.cores else ""
-        text = f"other processes used {window.others_cores:.1f}{have} meanwhile"
-        found.append(Evidence(text, "proc", window.others_cores, "cores"))
+        text = f"other processes used {window.host.others_cores:.1f}{have} meanwhile"
+        found.append(Evidence(text, "proc", window.host.others_cores, "cores"))
     return tuple(found)
 
 
@@ -256,7 +256,7 @@ def thread_advice(window: RunFacts) -> tuple[str, ...]:
     if window.gpu_present or settings is None or settings.threads is None or have is None:
         return ()
     used, lack = worker_cores(window) or 0.0, starved(window)
-    free = max(1, round(have - (window.others_cores or 0.0) - used))
+    free = max(1, round(have - (window.host.others_cores or 0.0) - used))
     if used and lack is not None and lack.by_itself >= ENTER_SHARE:
         free = min(free, max(1, int(have) - 1))
     if settings.threads <= free:

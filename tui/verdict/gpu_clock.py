@@ -267,9 +267,9 @@ def too_long_to_launch(window: StepWindow, dry: float) -> Share:
     Python may launch ever so slowly, and is none of it. Nothing where it is not known whether the
     thread had a core."""
     most = None if window.activity is None else window.activity.most_launching
-    if most is None or window.run_delay is None:
+    if most is None or window.host.run_delay is None:
         return Share(0.0, 0.0, 0.0)
-    launching = most + window.run_delay
+    launching = most + window.host.run_delay
     beside = beyond(share_seen(window, computing), launching)
     return at_most(beside, max(0.0, dry - launching))
 

@@ -176,8 +176,8 @@ def feeding(window: StepWindow) -> Feeding | None:
         if total.fetches <= MOST_IN_TURN and all(row.count == 1 for row in window.steps):
             made_ns = tuple(ns for row in window.steps for ns in _each_ns(row))
     main_cpu_ns = batch_ns - wait_ns
-    if window.main_cpu_percent is not None:
-        used = window.main_cpu_percent / 100
+    if window.host.main_cpu_percent is not None:
+        used = window.host.main_cpu_percent / 100
         if window.gpu_present:
             used = min(used, limits.MOST_CORES_BESIDE_GPU)
         used_ns = used * every_ns

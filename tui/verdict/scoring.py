@@ -258,7 +258,7 @@ def missing_of(window: Window) -> tuple[MissingSignal, ...]:
         add("stacks", "none yet")
     if _others_unknown(window):
         add("nvml", "does not report what other processes use of the GPU")
-    if window.run_delay is None and (window.machine_cpu_percent or 0.0) >= MACHINE_FULL:
+    if window.host.run_delay is None and (window.machine_cpu_percent or 0.0) >= MACHINE_FULL:
         add("run delay", "not reported by this kernel: waits for a core do not show")
     activity = window.activity
     if activity is not None and activity.throttled and activity.clock_lost is None:

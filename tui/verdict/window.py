@@ -42,6 +42,28 @@ class WorkerUse:
 
 
 @dataclass(frozen=True, slots=True)
+class HostUse:
+    """How the training got its cores over an interval; None: not known."""
+
+    main_cpu_percent: float | None = None
+    """The training process, of one core."""
+    thread_cpu: float | None = None
+    """The training thread alone, 0 to 1."""
+    run_delay: float | None = None
+    """Part of the time in which the training thread was ready to run and had none, 0 to 1."""
+    cpu_throttled: float | None = None
+    """Part of the time in which the quota held the process back, 0 to 1."""
+    others_cores: float | None = None
+    """Cores that processes of others used, of those that it may run on."""
+    beside_cores: float | None = None
+    """Cores that its own other threads and processes used beside the training thread."""
+    in_kernel: float | None = None
+    """Part of the time in which the training thread ran in the kernel, 0 to 1."""
+    page_faults_s: float | None = None
+    """Pages of memory a second that it was given there."""
+
+
+@dataclass(frozen=True, slots=True)
 class InCollectives:
     """This rank's time in collectives, as parts of its time, 0 to 1."""
 
@@ -138,7 +160,7 @@ class RunFacts:
     now_ns: int
     cores: float | None
     machine_cpu_percent: float | None
-    main_cpu_percent: float | None
+    host: HostUse
     workers: WorkerUse | None
     stacks: Stacks | None
     memory: tuple[MemoryPoint, ...]
@@ -164,18 +186,6 @@ class RunFacts:
     """What PyTorch's allocator could grow to: free on its GPU and held, or the part it may take."""
     settings: Settings | None = None
     """How PyTorch is set up there; None until the probe reports it."""
-    thread_cpu: float | None = None
-    run_delay: float | None = None
-    """Parts of the time in which the training thread ran, and was ready and had no core, 0 to 1."""
-    cpu_throttled: float | None = None
-    """Part of the time in which a CPU quota held the process back, 0 to 1."""
-    others_cores: float | None = None
-    beside_cores: float | None = None
-    """Cores that others used of those that it may run on, and its other threads and processes."""
-    in_kernel: float | None = None
-    """Part of the time in which the training thread ran in the kernel, 0 to 1."""
-    page_faults_s: float | None = None
-    """Pages of memory a second that it was given there."""
     warm_step: int = 0
     """Last step of the warm-up, as far as known; 0 before."""
     moments: tuple[RunEvent, ...] = ()

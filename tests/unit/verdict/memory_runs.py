@@ -16,7 +16,7 @@ from gpuwatch.tui.steps import GpuMemory, Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory_watch import MemoryWatch
-from gpuwatch.tui.verdict.window import RunEvent, StepWindow
+from gpuwatch.tui.verdict.window import HostUse, RunEvent, StepWindow
 from tests.unit.session.making import delivered, judged, loader, step
 from tests.unit.verdict.memory_families import Series
 from tests.unit.verdict.windows import GIB, MIB, MS, S
@@ -177,7 +177,7 @@ _UNKNOWN: dict[str, Any] = {
     "loaders": (),
     "cores": None,
     "machine_cpu_percent": None,
-    "main_cpu_percent": None,
+    "host": HostUse(),
     "workers": None,
     "stacks": None,
     "memory": (),

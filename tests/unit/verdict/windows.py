@@ -1,5 +1,6 @@
 """Hand-made runs and windows: what a session would have seen."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -10,7 +11,7 @@ from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
-from gpuwatch.tui.verdict.window import MemoryPoint, OpenStep, StepWindow, WorkerUse
+from gpuwatch.tui.verdict.window import HostUse, MemoryPoint, OpenStep, StepWindow, WorkerUse
 from gpuwatch.tui.verdict.window_selection import choose_window, warm_after
 
 MS = 1_000_000
@@ -110,8 +111,12 @@ def worker_use(count: int, cpu: float, disk: float = 0.0, read: float = 0.0) -> 
     return WorkerUse(count, cpu, disk, read)
 
 
+HOST_USE = tuple(one.name for one in dataclasses.fields(HostUse))
+
+
 def window(seen: Iterable[Step], /, **fields: Any) -> StepWindow:
-    """What a session hands over after these steps, oldest first, from the very first."""
+    """What a session hands over after these steps, oldest first, from the very first. Fields of
+    `HostUse` may be given by their names."""
     rows = tuple(seen)
     # Who has chosen already says so: a run of a thousand looks need not choose each window twice.
     chosen = None if "steps" in fields and "warmup_left" in fields else choose_window(rows)
@@ -125,7 +130,7 @@ def window(seen: Iterable[Step], /, **fields: Any) -> StepWindow:
         "loaders": (loader(),),
         "cores": 2.0,
         "machine_cpu_percent": None,
-        "main_cpu_percent": None,
+        "host": HostUse(**{name: fields.pop(name) for name in HOST_USE if name in fields}),
         "workers": None,
         "stacks": None,
         "memory": (),

@@ -139,7 +139,7 @@ def _fed(window: SampleWindow, share: float) -> Feeding | None:
     if stacks is not None and stacks.worker_samples >= LEAST_STACKS:
         idle = stacks.worker_idle_share
         busy = None if idle is None else 1 - idle
-    main = (window.main_cpu_percent or 0.0) / 100 * STEP
+    main = (window.host.main_cpu_percent or 0.0) / 100 * STEP
     return Feeding(use.count, STEP, share * STEP, busy, None, None, main, window.cores)
 
 

@@ -140,7 +140,7 @@ def threads_of_numpy(window: StepWindow) -> Finding | None:
         return None
     if settings.threads > have or lack is None or lack.by_others is None:
         return None
-    others, beside, stacks = other_threads(window), window.beside_cores, window.stacks
+    others, beside, stacks = other_threads(window), window.host.beside_cores, window.stacks
     if others is None or beside is None or beside - others >= OF_PROCESSES or stacks is None:
         return None
     products = [one for one in main_places(window) if multiplies_in_numpy(one)]
@@ -151,7 +151,7 @@ def threads_of_numpy(window: StepWindow) -> Finding | None:
         return None  # another thread of Python's computes
     where = place_name(by_user_function(products)[0])
     used = f"its process's other threads use {others:.1f} of {cores(have)}, other processes "
-    used += f"{window.others_cores or 0.0:.1f}"
+    used += f"{window.host.others_cores or 0.0:.1f}"
     found = cause(
         "contention",
         "numpy",

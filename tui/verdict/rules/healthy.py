@@ -93,11 +93,11 @@ def healthy(window: StepWindow) -> Finding | None:
         evidence.append(Evidence(text, "hook", paused))
     evidence += _one_line_of_net(window)
     advice: list[str] = []
-    if window.main_cpu_percent is not None:
-        used = window.main_cpu_percent / 100
+    if window.host.main_cpu_percent is not None:
+        used = window.host.main_cpu_percent / 100
         of = f" of {cores(window.cores)}" if window.cores else ""
         text = f"the training process uses {used:.1f}{of}"
-        evidence.append(Evidence(text, "proc", window.main_cpu_percent, "%"))
+        evidence.append(Evidence(text, "proc", window.host.main_cpu_percent, "%"))
         machine = window.machine_cpu_percent
         idle = machine is not None and machine < 100 * IDLE_CORES
         if idle and window.cores and window.cores >= 2 and used < IDLE_CORES * window.cores:
@@ -118,7 +118,7 @@ def healthy(window: StepWindow) -> Finding | None:
         text += f"calling them takes about {percent(called.share.mean)} of the step"
         evidence.insert(1, Evidence(text, "hook", float(called.count)))
         advice.append(MORE_AT_ONCE)
-    held_back = window.cpu_throttled or 0.0
+    held_back = window.host.cpu_throttled or 0.0
     if held_back >= CONTRIBUTOR and window.cores:
         text = f"its CPU quota of {cores(window.cores)} throttles it {percent(held_back)} of the "
         evidence.append(Evidence(text + "time", "proc", held_back))

@@ -66,7 +66,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
     if found is None:
         return None
     places = main_places(window)
-    lost, most = (window.run_delay or 0.0) + loader_ends(window).mean, 1.0
+    lost, most = (window.host.run_delay or 0.0) + loader_ends(window).mean, 1.0
     lost += evaluated_within(window)
     if window.gpu_present:
         if window.activity is None or window.activity.busy is None or not places:

@@ -114,7 +114,7 @@ def cores_used(window: RunFacts) -> float | None:
     known."""
     use, known = window.workers, [window.machine_cpu_percent or 0.0]
     if use is not None and use.cpu_percent is not None and window.cores:
-        own = use.count * use.cpu_percent + (window.main_cpu_percent or 0.0)
+        own = use.count * use.cpu_percent + (window.host.main_cpu_percent or 0.0)
         known.append(own / window.cores)
     elif window.machine_cpu_percent is None:
         return None
@@ -218,7 +218,7 @@ def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
     text = f"one worker needs {ms(make_ns)} per batch"
     if feeding.busy is not None and feeding.busy < limits.BURST_BUSY:
         text += f", workers are busy {percent(feeding.busy)} of the time"
-    here, others = window.cores, window.others_cores
+    here, others = window.cores, window.host.others_cores
     if here and others is not None and others >= limits.OTHERS_USE * here:
         text += f"; other processes use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")

@@ -76,7 +76,7 @@ def crowded_out(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> 
         alone = alone_on_cpu("input", gives, *shares, CORES_ERROR_ON_CPU)
         # What more the threads lose by waiting for each other nobody measures.
         return replace(found, forecast=replace(alone, high=None if apart else alone.high))
-    used = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
+    used = (window.host.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
     most = max(gives, speedup_of(1.0 - used)) if used else gives
     return replace(found, forecast=Forecast(gives, 1.0, most))
 
@@ -96,7 +96,7 @@ def _held_up(window: StepWindow, by_threads: bool) -> Evidence:
             f"{window.settings.threads} threads of the net on {cores(window.cores or 1.0)}: while "
         )
         return Evidence(f"{text}a worker has one of these, the others wait", "proc")
-    return without_a_core(window.run_delay or 0.0)
+    return without_a_core(window.host.run_delay or 0.0)
 
 
 def _restarts(window: StepWindow) -> bool:

@@ -97,8 +97,8 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
 def its_own_threads(window: StepWindow, lack: Starved) -> bool:
     """The process's own threads have the cores, as OpenMP's that spin between two products: then
     fewer launches need a core for less time as well, and give more than the cores do."""
-    used, beside = (window.main_cpu_percent or 0.0) / 100, window.beside_cores or 0.0
-    if lack.by_others is None or used - (window.thread_cpu or 1.0) < beside / 2:
+    used, beside = (window.host.main_cpu_percent or 0.0) / 100, window.host.beside_cores or 0.0
+    if lack.by_others is None or used - (window.host.thread_cpu or 1.0) < beside / 2:
         return False
     return lack.by_itself >= lack.share / 2
 

@@ -205,7 +205,7 @@ def _denormal(window: StepWindow, call_ns: float) -> str | None:
         return None
     numbers = (settings.parameter_bytes or 0) // 4
     least, most = DENORMAL_NUMBERS
-    waits = (window.run_delay or 0.0) + (asleep(window) or 0.0) >= ENTER_SHARE
+    waits = (window.host.run_delay or 0.0) + (asleep(window) or 0.0) >= ENTER_SHARE
     waits = waits or epoch_parts(window) is not None
     if waits or settings.fused or not least <= numbers <= most:
         return None

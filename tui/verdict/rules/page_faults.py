@@ -35,7 +35,7 @@ def page_faults(window: Window) -> Finding | None:
     of which the kernel fills with zeros as it is first touched. The share is the training thread's
     time in the kernel, as far as its faults explain it. What a GPU's tensors are made of is the
     caching allocator's."""
-    taken, faults = window.in_kernel, window.page_faults_s
+    taken, faults = window.host.in_kernel, window.host.page_faults_s
     if window.gpu_present or taken is None or not faults or not window.spans:
         return None
     seconds = (window.spans[-1].end_ns - window.spans[0].start_ns) / 1e9

@@ -8,7 +8,7 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.allocator import allocator
-from gpuwatch.tui.verdict.window import MemoryPoint
+from gpuwatch.tui.verdict.window import HostUse, MemoryPoint
 from tests.unit.verdict.windows import even, run, window, worker_use
 
 GAN: dict[str, Any] = {"in_kernel": 0.28, "page_faults_s": 120_000.0}
@@ -63,7 +63,7 @@ def test_a_process_that_forks_gets_every_page_anew_that_it_writes_to() -> None:
     def held_mib(mib: int) -> Finding | None:
         held = (MemoryPoint(84, 0, mib * 2**20),)
         seen = window(rows, workers=worker_use(2, 3), memory=held, **GAN)
-        return allocator(replace(seen, in_kernel=0.2, page_faults_s=60_000.0))
+        return allocator(replace(seen, host=HostUse(in_kernel=0.2, page_faults_s=60_000.0)))
 
     found = held_mib(293)
     assert found is not None

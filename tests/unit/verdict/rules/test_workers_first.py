@@ -248,10 +248,14 @@ def test_workers_take_nothing_of_threads_that_do_not_run() -> None:
     core, and was said to take half of the time."""
     seen = views(threads=2, worker_cpu=45, main_cpu=101.0)
     assert taken_of_threads(seen) > 0.4, "by the processes' CPU time alone"
-    assert taken_of_threads(replace(seen, thread_cpu=1.0)) < 0.02
-    assert taken_of_threads(replace(seen, thread_cpu=0.6)) == pytest.approx(0.41)
+    assert taken_of_threads(replace(seen, host=replace(seen.host, thread_cpu=1.0))) < 0.02
+    assert taken_of_threads(
+        replace(seen, host=replace(seen.host, thread_cpu=0.6))
+    ) == pytest.approx(0.41)
     busy = views(threads=2)
-    assert taken_of_threads(replace(busy, thread_cpu=0.9)) == taken_of_threads(busy)
+    assert taken_of_threads(
+        replace(busy, host=replace(busy.host, thread_cpu=0.9))
+    ) == taken_of_threads(busy)
 
 
 def test_no_more_than_half_is_lost_to_workers_that_share_cores() -> None:
