@@ -199,15 +199,15 @@ class Engine:
 
 def _signals(window: Window) -> frozenset[str]:
     """Those that come later than the first steps."""
-    activity = window.activity
+    activity, settings = window.activity, window.settings
     found = {
         "gpu clock": on_device(window) is not None,
         "counters": activity is not None and activity.busy is not None,
         "stacks": bool(main_places(window)),
         "padding": len(window.padding) >= LEAST_MASKS,
         "evaluation": isinstance(window, StepWindow) and bool(window.cycles),
-        "unused gradients": window.settings is not None
-        and window.settings.unused_parameters is not None,
+        "unused gradients": settings is not None and settings.unused_parameters is not None,
+        "cleared gradients": settings is not None and settings.cleared_parameters is not None,
     }
     return frozenset(name for name, there in found.items() if there)
 

@@ -172,13 +172,20 @@ def test_a_cause_is_named_by_the_first_look_that_has_its_signal() -> None:
     assert engine.judge(seen).finding.kind == "host"
 
 
-def test_gradients_that_turn_out_to_be_unused_take_the_headline_at_once() -> None:
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"unused_parameters": 18, "graph_parameters": 20, "unused_nodes": 0.9},
+        {"cleared_parameters": 18, "cleared_nodes": 0.9},
+    ],
+)
+def test_gradients_that_turn_out_to_be_unused_take_the_headline_at_once(
+    known: dict[str, Any],
+) -> None:
     """They are known some seconds after the first steps, by which a smaller cause leads."""
     rows = even(60, data_ms=18, forward_ms=25, backward_ms=50, optimizer_ms=2)
     early = Settings(parameters=20, parameter_device="cpu")
-    later = msgspec.structs.replace(
-        early, unused_parameters=18, graph_parameters=20, unused_nodes=0.9
-    )
+    later = msgspec.structs.replace(early, **known)
     engine = Engine()
     given: dict[str, Any] = {"loaders": (loader(0),)}
     assert engine.judge(window(rows[:59], settings=early, **given)).finding.kind == "input"
