@@ -82,18 +82,17 @@ def _cleared(settings: Settings) -> _Reason | None:
     if not settings.cleared_parameters:
         return None
     alone, half = settings.cleared_nodes or 0.0, settings.cleared_weights or 0.0
-    text = f"a backward makes gradients for {settings.cleared_parameters} parameters which "
+    text = f"a backward makes gradients for {settings.cleared_parameters} parameters which are "
     if settings.cleared_for_input:
-        text += "are cleared and not used: it is the input's gradient that is asked for"
-        advice = "torch.autograd.grad(loss, inputs) in place of loss.backward() where that is so"
-    elif alone > half * WEIGHTS_OF_BACKWARD:
-        text += "are cleared before their optimizer steps: of a net below the one that learns by it"
-        advice = "detach() what the other net made before it goes into this one's loss, or make it"
-        advice += " under torch.no_grad()"
+        text += "cleared and not used: it is the input's gradient that is asked for"
+        advice = (
+            "loss.backward(inputs=[x]), or torch.autograd.grad(loss, x), where the gradient of "
+        )
+        advice += "an input x is asked for"
     else:
-        text += "are cleared before their optimizer steps: of a net that hands gradients on"
-        advice = "requires_grad_(False) on that net's parameters (a discriminator, a critic) while"
-        advice += " the other's loss is computed, and True again for its own step"
+        text += "cleared before their optimizer steps: it serves another optimizer's"
+        advice = "loss.backward(inputs=list(net.parameters())) with what the next step updates; or "
+        advice += "detach() what another net made, or requires_grad_(False) on its parameters there"
     part = alone + half * WEIGHTS_OF_BACKWARD
     return _Reason(part, alone, settings.cleared_parameters, text, advice)
 
