@@ -20,13 +20,13 @@ MOST_A_FAULT_S: Final = 4e-6
 virtual machine (measured), less where no hypervisor walks a second table. Kernel time that the
 faults do not explain at this price is something else's: files, pipes, locks."""
 PAGE_BYTES: Final = 4096
-LOST: Final = 0.05
+LOST: Final = 0.07
 MOST: Final = 2.0
 MOST_BACK: Final = 0.9
 """So much of the time may not come back after all, so many times the share may, and no more than
 this. On two cores, of shares up to 8 %, the setting gave 0.94 to 1.16x in six public scripts, 1.02x
-in the middle; of 12 to 30 % 1.1 to 1.8x in six. The faults of an operation's other threads, and
-caches that zeros fill, come with the training thread's own."""
+in the middle; of 12 % 1.05 and 1.07x in two; of 12 to 40 % 1.1 to 1.8x in eight. The faults of an
+operation's other threads, and caches that zeros fill, come with the training thread's own."""
 
 
 def page_faults(window: Window) -> Finding | None:
