@@ -85,12 +85,9 @@ def _cleared(settings: Settings) -> _Reason | None:
     text = f"a backward makes gradients for {settings.cleared_parameters} parameters which are "
     if settings.cleared_for_input:
         text += "cleared and not used: it is the input's gradient that is asked for"
-        advice = (
-            "loss.backward(inputs=[x]), or torch.autograd.grad(loss, x), where the gradient of "
-        )
-        advice += "an input x is asked for"
+        advice = "loss.backward(inputs=[x]), or torch.autograd.grad(loss, x), for an input x"
     else:
-        text += "cleared before their optimizer steps: it serves another optimizer's"
+        text += "cleared before their optimizer steps: the backward is another optimizer's"
         advice = "loss.backward(inputs=list(net.parameters())) with what the next step updates; or "
         advice += "detach() what another net made, or requires_grad_(False) on its parameters there"
     part = alone + half * WEIGHTS_OF_BACKWARD
