@@ -46,9 +46,8 @@ def _attach(
         owner = recorder.owner
         put(now_ns())
         put(ENTER)
-        roots = args[0] if args else None
         if (extra := recorder.extra) is not None:
-            extra(BACKWARD_ENTER, roots)
+            extra(BACKWARD_ENTER, args[0] if args else None)
         try:
             return original(*args, **kwargs)
         finally:
@@ -56,6 +55,6 @@ def _attach(
                 put(now_ns())
                 put(LEAVE)
                 if (extra := recorder.extra) is not None:
-                    extra(BACKWARD_LEAVE, roots)
+                    extra(BACKWARD_LEAVE, args[0] if args else None)
 
     return replace(original, backward, places)

@@ -27,10 +27,10 @@ MOST_NODES: Final = 32
 """The last layer of a net lies within 10 to 20 nodes of its loss; a node costs 1 to 2 us."""
 HALVES: Final = ("bfloat16", "float16")
 _LEAF: Final = "torch::autograd::AccumulateGrad"
-_COMPILED: Final = "CompiledFunction"
-_CASTS: Final = ("ToCopy", _COMPILED)
+COMPILED: Final = "CompiledFunction"
+_CASTS: Final = ("ToCopy", COMPILED)
 """Nodes that take a parameter and give it on in another type."""
-_PRODUCTS: Final = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "Convolution")
+PRODUCTS: Final = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "Convolution")
 """Nodes that autocast would have run in its type."""
 
 
@@ -92,7 +92,7 @@ def _walked(root: Any) -> str | None:
     for node, leaves in nodes_below(root, MOST_NODES):
         name, types = name_of(node), set(map(_type_of, leaves))
         to = {_type_of(node)} if name.startswith(_CASTS) else set()
-        if name.startswith(_COMPILED):
+        if name.startswith(COMPILED):
             computed_in = _computed_in(node, leaves)
             to, hidden = to | {computed_in}, hidden or computed_in is None
             off = off or computed_in == "float32"
@@ -100,7 +100,7 @@ def _walked(root: Any) -> str | None:
             off = _type_of(leaves[0]) in HALVES  # the model itself is of that type
         if "float32" in types and (half := next((one for one in HALVES if one in to), None)):
             return half
-        if not off and name.startswith(_PRODUCTS):
+        if not off and name.startswith(PRODUCTS):
             off = _type_of(node) == "float32"
     return "" if off and not hidden else None
 

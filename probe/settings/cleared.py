@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from weakref import ref
 
-from .autocast import is_leaf, name_of, nodes_below
+from .autocast import COMPILED, PRODUCTS, is_leaf, name_of, nodes_below
 from .unused import above, is_parameter, is_sharded
 from .users import users_among
 
@@ -23,10 +23,7 @@ MOST_BACKWARDS: Final = 32
 critic for each of an actor 22."""
 MOST_NODES: Final = 8_000
 """Of all those graphs, and of each: 30 ms, once in a run (two cores, torch 2.13)."""
-PRODUCTS: Final = (
-    *("Convolution", "Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "CompiledFunction", "CudnnRnn"),
-    *("MkldnnRnn", "ThnnFused", "ScaledDotProduct"),
-)
+COUNTED: Final = (*PRODUCTS, COMPILED, "CudnnRnn", "MkldnnRnn", "ThnnFused", "ScaledDotProduct")
 """Nodes that take nearly all the time of a backward that computes, and two launches each of one
 that does not. Where there are none all nodes are counted."""
 
@@ -175,7 +172,7 @@ def _end(parameter: _Parameter, key: int, lost: bool) -> None:
 def walk(backward: _Backward, root: Any, owners: Owners) -> None:
     """What leads to whose parameters. Of a graph that is too large, its first part."""
     nodes = list(nodes_below(root, MOST_NODES))
-    counted = {node for node, _ in nodes if name_of(node).startswith(PRODUCTS)}
+    counted = {node for node, _ in nodes if name_of(node).startswith(COUNTED)}
     counted = counted or {node for node, _ in nodes}
     backward.nodes, backward.products = len(nodes), len(counted)
     parameters: dict[int, int] = {}
