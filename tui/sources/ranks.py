@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from ...probe.wire.marks import MARK_BYTES
 from ..discovery.state_page import OpenPage
 from ..messages import Hello
 from ..model.observations import (
@@ -225,12 +226,13 @@ class _Member:
         words = self.page.words()
         if self._next is None:
             self._next = max(0, words.marks - FIRST_MARKS)
+        first, body = self.page.marks(self._next)
+        self._next = first + len(body) // MARK_BYTES  # more, by now, than in `words`
         steps = [
             step
-            for step in self._marks.page_steps(*self.page.marks(self._next), words.steps)
+            for step in self._marks.page_steps(first, body, words.steps)
             if step.end_ns > self._since_ns
         ]
-        self._next = words.marks
         self.steps.extend(Bounds(row.number, row.start_ns, row.end_ns) for row in steps)
         return RankUse(
             rank=self.page.hello.rank or 0,

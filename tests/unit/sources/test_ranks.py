@@ -1,0 +1,63 @@
+"""What the pages of ranks say, look by look."""
+
+import os
+from array import array
+
+import pytest
+
+from gpuwatch.probe.identity import Identity
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import marks, page
+from gpuwatch.tui.discovery.state_page import OpenPage, Words, pages_of
+from gpuwatch.tui.model.observations import RanksSeen
+from gpuwatch.tui.sources import ranks
+from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
+
+STEP = (
+    *(marks.FETCH_ENTER, marks.FETCH_LEAVE, marks.BACKWARD_ENTER, marks.BACKWARD_LEAVE),
+    *(marks.OPTIMIZER_ENTER, marks.OPTIMIZER_LEAVE),
+)
+ENDPOINT = "ipc:///tmp/ranks-of-a-test"
+
+
+class Publisher:
+    """The state page of a bare loop, in this process."""
+
+    def __init__(self) -> None:
+        self._page = StatePage(Identity(ENDPOINT, None).as_json(page.HELLO_BYTES))
+        self.steps = 0
+
+    def make(self, steps: int) -> None:
+        """So many more."""
+        first = self.steps * len(STEP)
+        words = [marks.word_of(kind) for kind in STEP] * steps
+        times_ns = [10 * (first + at) for at in range(1, len(words) + 1)]
+        self._page.put(first, array("q", times_ns), array("q", words))
+        self.steps += steps
+        self._page.words[page.WORD_MARKS] = first + len(words)
+        self._page.words[page.WORD_STEPS] = self.steps
+
+
+def test_steps_made_while_a_page_is_read_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher = Publisher()
+    publisher.make(5)
+    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
+    words = OpenPage.words
+
+    def words_before_more(self: OpenPage) -> Words:
+        """Its process makes three steps between the look at the words and that at the marks."""
+        seen = words(self)
+        publisher.make(3)
+        return seen
+
+    monkeypatch.setattr(OpenPage, "words", words_before_more)
+    monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
+    source = RanksSource(os.getpid(), found.hello)
+    source.open()
+    counted = 0
+    for look in range(4):
+        (seen,) = (one for one in source.poll(look * READ_NS) if isinstance(one, RanksSeen))
+        counted += seen.ranks[0].counted
+    assert publisher.steps == 17
+    assert counted == pytest.approx(17, abs=1)  # the last may be open
+    source.close()
