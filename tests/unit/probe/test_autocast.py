@@ -29,6 +29,17 @@ def test_autocast_is_seen_behind_a_scaled_and_summed_loss() -> None:
     assert autocast_of((losses * 65536.0 / 3,)) == "bfloat16"
 
 
+@typed
+@pytest.mark.parametrize(("half", "seen"), [(None, ""), (HALF, "bfloat16")])
+def test_autocast_is_seen_below_a_loss_of_many_terms(half: torch.dtype | None, seen: str) -> None:
+    """Of each sample against each, as speakers are told apart."""
+    net = net_of()
+    with torch.autocast("cpu", half or HALF, enabled=half is not None):
+        made = net(torch.randn(2, 8)).float()
+    terms = [(made[at % 2] * made[0]).sum() for at in range(100)]
+    assert autocast_of((torch.stack(terms).exp().mean(),)) == seen
+
+
 def test_autocast_around_the_backward_is_read_directly() -> None:
     with torch.autocast("cpu", HALF):
         assert autocast_of((torch.ones((), requires_grad=True) * 2,)) == "bfloat16"
