@@ -167,4 +167,4 @@ def is_sharded() -> bool:
     to."""
     distributed: Any = sys.modules.get("torch.distributed")
     asked = getattr(distributed, "is_initialized", None)  # None where torch was built without
-    return asked is not None and bool(asked())
+    return asked is not None and bool(asked()) and int(distributed.get_world_size()) > 1

@@ -64,6 +64,18 @@ def test_a_backbone_that_no_optimizer_has_is_seen(run: Watched) -> None:
     assert found.unused_nodes > 0.5
 
 
+@pytest.mark.parametrize(("ranks", "known"), [(1, 4), (2, None)])
+def test_a_group_of_one_rank_has_no_shards(
+    run: Watched, monkeypatch: pytest.MonkeyPatch, ranks: int, known: int | None
+) -> None:
+    """As a script of several ranks makes it that is run as one."""
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: ranks)
+    net = Net()
+    found = seen(run, loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1)))
+    assert found.unused_parameters == known
+
+
 def test_nothing_is_said_before_each_optimizer_can_have_stepped(run: Watched) -> None:
     net = Net()
     train = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
