@@ -55,14 +55,27 @@ def quota_use_of(pid: int, root: Path = CGROUP, proc: Path = Path("/proc")) -> Q
 def memory_of(
     pid: int, machine: MemoryLimit, root: Path = CGROUP, proc: Path = Path("/proc")
 ) -> MemoryLimit:
-    """What a process can have of the machine's memory: its cgroup's limit where that is less."""
+    """What a process can have of the machine's memory: its cgroup's limit where that is less. Pages
+    of files that nobody has used lately are given back before it is reached."""
     limit = machine
     for folder in cgroup_folders(pid, root, proc):
         most = number_in(folder / "memory.max") or number_in(folder / "memory.limit_in_bytes")
         used = number_in(folder / "memory.current") or number_in(folder / "memory.usage_in_bytes")
         if most is not None and used is not None and most < limit.total_bytes:
-            limit = MemoryLimit(most, min(limit.available_bytes, max(0, most - used)))
+            available = most - max(0, used - _given_back(folder))
+            limit = MemoryLimit(most, min(limit.available_bytes, max(0, available)))
     return limit
+
+
+def _given_back(folder: Path) -> int:
+    """Bytes of a cgroup's memory that the kernel gives back on demand, as `docker stats` and
+    Kubernetes' working set leave out: inactive pages of files, of all groups below it too."""
+    try:
+        lines = (folder / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    held = {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
+    return held.get("total_inactive_file", held.get("inactive_file", 0))
 
 
 def cgroup_folders(pid: int, root: Path, proc: Path) -> list[Path]:

@@ -44,5 +44,7 @@ def test_memory_is_the_smaller_of_machine_and_cgroup(tmp_path: Path) -> None:
     write(root / "job/memory.max", "500")
     write(root / "job/memory.current", "450")
     assert memory_of(os.getpid(), MACHINE, root, proc) == MemoryLimit(500, 50)
+    write(root / "job/memory.stat", "anon 150\nactive_file 100\ninactive_file 200")
+    assert memory_of(os.getpid(), MACHINE, root, proc) == MemoryLimit(500, 250)
     write(root / "job/memory.max", "max")
     assert memory_of(os.getpid(), MACHINE, root, proc) == MACHINE
