@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from .circuit_breaker import encodable, is_users
 from .first_number import numerics_of
 from .installed import Installed
+from .notes import number_of
 from .recorder import Recorder
 from .wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
 
@@ -97,14 +98,17 @@ def log(**figures: Any) -> None:
 
 def units(**counts: float) -> None:
     """How many tokens or samples this call stands for, `probe.units(tokens=batch.numel())`; they
-    are added up. `flops` are the run's own count for a step, which is then not counted."""
+    are added up. `flops` are the run's own count for a step, which is then not counted. Numbers of
+    Python's or NumPy's, or tensors of one element on the host; anything else is passed over."""
     recorder = _recorder()
     if recorder is None or not recorder.on or get_ident() != recorder.owner:
         return
     try:
         now_ns = recorder.now_ns()
         for name, count in counts.items():
-            recorder.notes.count(now_ns, encodable(name[:LONGEST_NAME]), float(count))
+            number = number_of(count)
+            if number is not None:
+                recorder.notes.count(now_ns, encodable(name[:LONGEST_NAME]), number)
     except Exception as error:
         recorder.trip(error)
 

@@ -177,9 +177,9 @@ def settings_row(reading: dict[str, Any] | None) -> list[Any] | None:
     return None if reading is None else [reading.get(name) for name in SETTINGS]
 
 
-def encode_marks(head: tuple[Any, ...], body: bytes) -> bytes:
-    """`messages.Marks`: its fields but the last, a line end, the marks themselves."""
-    return b"%b\n%b" % (_bytes(_encode(["marks", *head])), body)
+def encode_marks(head: tuple[Any, ...]) -> bytes:
+    """`messages.Marks` up to the marks themselves: its fields but the last, and a line end."""
+    return _bytes(_encode(["marks", *head])) + b"\n"
 
 
 def _bytes(text: str) -> bytes:

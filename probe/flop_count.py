@@ -33,7 +33,7 @@ class FlopCount:
         self._mode: Any = None
         self._kind = 0
         """Of the mark that began the step."""
-        self._backwards = 0
+        self._backwards = self._fetches = 0
         self._switched: Switched | None = None
         self._until_ns = 0
 
@@ -54,8 +54,8 @@ class FlopCount:
             if self._backwards > PATIENCE:  # nobody steps: each backward is a step
                 self._begin(kind)
         elif kind == FETCH_ENTER and not self._backwards:
-            self._backwards -= 1
-            if self._backwards < -PATIENCE:
+            self._fetches += 1
+            if self._fetches > PATIENCE:
                 self._refuse("no optimizer's step and no backward was seen")
 
     def _begin(self, kind: int) -> None:

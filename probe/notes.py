@@ -4,8 +4,11 @@ The training thread adds them, the publisher hands the new ones on.
 """
 
 import math
+import sys
 from collections import deque
 from typing import Any, Final
+
+from .loaders import is_dispatched, past_overrides
 
 HELD: Final = 512
 """Two thousand a second reach the monitor; of more, the newest."""
@@ -101,3 +104,25 @@ class Notes:
         """The firsts that a fast loop has pushed out of those held before they were sent."""
         oldest = held[0][0] if held else 0
         return [row for number, row in list(self._firsts.values()) if sent < number < oldest]
+
+
+def number_of(value: Any) -> float | None:
+    """A number of Python's or NumPy's, or that of a tensor of one element on the host, without any
+    code of a subclass's. None of anything else, and of a whole number that is too large."""
+    torch: Any = sys.modules.get("torch")
+    numpy: Any = sys.modules.get("numpy")
+    kind = type(value)
+    if torch is not None and kind is torch.Tensor:
+        if value.device.type != "cpu" or value.numel() != 1 or is_dispatched(torch):
+            return None
+        value = past_overrides(torch, torch.Tensor.item, value)
+    elif numpy is not None and issubclass(kind, numpy.generic):
+        value = value.item()
+    if issubclass(type(value), float):
+        return float.__float__(value)
+    if not issubclass(type(value), int):
+        return None
+    try:
+        return int.__float__(value)
+    except OverflowError:
+        return None

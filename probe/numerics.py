@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from .device.events import Event, Events, find_events
 from .loaders import past_overrides
+from .notes import number_of
 from .recorder import Recorder
 
 CELLS: Final = 64
@@ -238,16 +239,16 @@ class Numerics:
 
     def log(self, name: str, value: Any, every: int = 1) -> None:
         """A number of the user's, one in so many of its name while somebody watches. A tensor of
-        one element, or a number of Python's; anything else is passed over."""
+        one element, or a number of Python's or NumPy's; anything else is passed over."""
         calls = self._calls[name] = self._calls.get(name, 0) + 1
-        if self._pending:
-            self._read()
+        if self._pending and not self._dispatched():
+            past_overrides(self._torch, Numerics._read, self)
         if calls % (every if self._recorder.watched else EVERY_ALONE) and calls > FIRST:
             return
-        if isinstance(value, (int, float)):
-            self._recorder.notes.add(self._recorder.now_ns(), "log", name, float(value))
-        else:
+        if type(value) in self._plain:
             self._note("log", name, value)
+        elif (number := number_of(value)) is not None:
+            self._recorder.notes.add(self._recorder.now_ns(), "log", name, number)
 
     def stepped(self, skipped: bool) -> None:
         """A GradScaler took the optimizer's step, or skipped it for gradients that are not finite,

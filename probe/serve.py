@@ -352,7 +352,7 @@ class Server:
             *("", recorder.notes.to_send(first)),  # the marks' own bytes follow the line
             wrapper_ns,
         )
-        self._endpoint.send(identity, encode_marks(head, b""), *self._page.marks(since, until))
+        self._endpoint.send(identity, encode_marks(head), *self._page.marks(since, until))
 
     def _hold(self, endpoint: Endpoint) -> None:
         """See to it that there is a socket. Where that fails, the page has the reason."""

@@ -47,7 +47,7 @@ def frame(sequence: int, steps: int, body: bytes) -> bytes:
         sequence, perf_counter_ns(), len(STEP) * steps, steps, [], [], [], None, None, 300, None,
         None, 0, [], [], [], [], None, 0,
     )  # fmt: skip
-    return encode_marks(astuple(reported)[:-1], body)
+    return encode_marks(astuple(reported)[:-1]) + body
 
 
 def main() -> None:

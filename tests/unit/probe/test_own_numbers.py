@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -16,12 +17,12 @@ import gpuwatch
 from gpuwatch.probe import api, switched
 from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.first_number import numerics_of
-from gpuwatch.probe.flop_count import FlopCount
+from gpuwatch.probe.flop_count import PATIENCE, FlopCount
 from gpuwatch.probe.hooks import clipping, optimizer
-from gpuwatch.probe.notes import HELD, Notes, Row
+from gpuwatch.probe.notes import HELD, Notes, Row, number_of
 from gpuwatch.probe.numerics import EVERY_WATCHED, FIRST
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.wire.marks import BACKWARD_ENTER, OPTIMIZER_LEAVE
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER, OPTIMIZER_LEAVE
 from gpuwatch.tui.messages import Marks, decode_reply
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gpu"))
@@ -82,7 +83,7 @@ def test_a_norm_that_is_not_finite_crosses_the_wire(recorder: Recorder) -> None:
     rows = [nothing] * 4
     head: tuple[Any, ...] = (1, 2, 3, 4, nothing, nothing, nothing, None, None, None, None, None, 0)
     head += (*rows, None, 0, "", [row])
-    reply = decode_reply(encode_marks(head, b""))
+    reply = decode_reply(encode_marks(head))
     assert isinstance(reply, Marks)
     assert reply.notes[0].why == "nan"
 
@@ -219,6 +220,40 @@ def test_counting_leaves_every_bit_of_a_step_as_it_was(recorder: Recorder) -> No
     bare = trained(lambda: None)
     assert torch.equal(bare, trained(lambda: recorder.count_with(FlopCount(recorder).at)))
     assert noted(recorder, "flops")
+
+
+def test_flops_of_a_loop_that_only_fetches_are_refused(recorder: Recorder) -> None:
+    recorder.count_with(FlopCount(recorder).at)
+    for _ in range(2 * PATIENCE):
+        recorder.mark(FETCH_ENTER)
+    (row,) = noted(recorder, "refused")
+    assert row[4] == "no optimizer's step and no backward was seen"
+    assert recorder.extra is None
+
+
+class Unreadable(float):
+    """A number whose reading fails in the program's own code."""
+
+    def __float__(self) -> float:
+        raise ValueError("of the program's own")
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        *(
+            (3, 3.0),
+            (True, 1.0),
+            (Unreadable(2.5), 2.5),
+            (np.float32(0.5), 0.5),
+            (np.int64(7), 7.0),
+        ),
+        *((torch.tensor([4]), 4.0), (torch.ones(2), None), (10**400, None), (None, None)),
+        *(("5", None), (torch.ones((), device="meta"), None)),
+    ],
+)
+def test_what_is_no_number_is_passed_over(value: Any, number: float | None) -> None:
+    assert number_of(value) == number
 
 
 def test_another_thread_that_trains_meanwhile_leaves_the_counter_to_its_own(

@@ -289,7 +289,7 @@ def test_the_training_thread_itself_makes_the_device_s_side(
 
 
 def test_the_message_begins_with_a_line() -> None:
-    assert encode_marks((1, 2), b"\n\0").startswith(b'["marks",1,2]\n\n')
+    assert (encode_marks((1, 2)) + b"\n\0").startswith(b'["marks",1,2]\n\n')
 
 
 def test_who_has_not_the_key_is_not_answered() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from gpuwatch.probe import encoding, identity, loaders
 from gpuwatch.probe.collectives import Taken
@@ -107,7 +107,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
         (20_000, 9_000),
     )  # fmt: skip
     assert len(head) == len(wire.Marks.__struct_fields__)
-    read = wire.decode_reply(encoding.encode_marks(head, body))
+    read = wire.decode_reply(encoding.encode_marks(head) + body)
     assert isinstance(read, wire.Marks)
     assert read.body == body
     assert read.loaders[0][1:] == (wire.Loader(*row), True, 7)
@@ -272,6 +272,15 @@ def test_merged_steps_keep_every_sum() -> None:
     assert merge_steps(steps, 90) is steps
 
 
+def test_batches_that_were_not_looked_at_count_as_large_as_the_others() -> None:
+    known = Step(1, 1, 0, 100, 9, 0, 2, 3, 4, 82, 0, 0, 0, {}, 1, 1, 1, 32, 0, 9, False)
+    unknown = replace(known, samples=None)
+    (merged,) = merge_steps([known, unknown, unknown], 1)
+    assert (merged.samples, merged.fetches) == (96, 3)
+    (merged,) = merge_steps([unknown, unknown], 1)
+    assert merged.samples is None
+
+
 def test_a_page_that_is_met_late_numbers_its_steps_as_the_run_does() -> None:
     """Twenty steps of a bare loop; of its marks the last ones are read."""
     step = [
@@ -317,6 +326,6 @@ def test_settings_survive_the_wire() -> None:
         None,
         0,
     )
-    read = wire.decode_reply(encoding.encode_marks(head, b""))
+    read = wire.decode_reply(encoding.encode_marks(head))
     assert isinstance(read, wire.Marks)
     assert read.settings == Settings(threads=4, autocast="", set_to_none=False, capability=90)

@@ -99,11 +99,10 @@ class Iterators:
         pending.making_ns += ns
         pending.forked = pending.forked or forked
 
-    def add_time(self, phase: int, ns: int, of: int | None = None) -> None:
-        """Remember that `ns` of a phase belongs to an iterator; None: the current one."""
-        of = self.current if of is None else of
-        if of not in self._trained:
-            self._pending_of(of).ns[phase] += ns
+    def add_time(self, phase: int, ns: int) -> None:
+        """Remember that `ns` of a phase belongs to the current iterator."""
+        if self.current not in self._trained:
+            self._pending_of(self.current).ns[phase] += ns
 
     def backward(self) -> None:
         """A backward: the current iterator trains, and nothing is pending any more."""

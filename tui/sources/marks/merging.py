@@ -41,7 +41,6 @@ def _phases(steps: Sequence[AnyStep]) -> dict[str, int]:
 def _sum(steps: Sequence[Step]) -> Step:
     if len(steps) == 1:
         return steps[0]
-    samples = [step.samples for step in steps if step.samples is not None]
     return Step(
         number=steps[-1].number,
         count=sum(step.count for step in steps),
@@ -60,13 +59,23 @@ def _sum(steps: Sequence[Step]) -> Step:
         fetches=sum(step.fetches for step in steps),
         backwards=sum(step.backwards for step in steps),
         optimizer_steps=sum(step.optimizer_steps for step in steps),
-        samples=sum(samples) if samples else None,
+        samples=_samples(steps),
         ready=steps[0].ready,
         data_max_ns=max(step.data_max_ns for step in steps),
         inference=steps[-1].inference,
         evaluation_startup_ns=sum(step.evaluation_startup_ns for step in steps),
         shared_startup_ns=sum(step.shared_startup_ns for step in steps),
     )
+
+
+def _samples(steps: Sequence[Step]) -> int | None:
+    """Of all of them, those whose batches were not looked at as large as the others."""
+    known = [step for step in steps if step.samples is not None]
+    if not known:
+        return None
+    samples = sum(step.samples or 0 for step in known)
+    fetches, looked_at = (sum(step.fetches for step in some) for some in (steps, known))
+    return round(samples * fetches / looked_at) if looked_at else samples
 
 
 def _sum_gpu(steps: Sequence[GpuStep]) -> GpuStep:
