@@ -1,6 +1,7 @@
 """`probe.wrap`: the fetches of an iterable that is not a DataLoader."""
 
 import copy
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +15,17 @@ from .wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERA
 
 T = TypeVar("T")
 
+OPERATORS: Final = {
+    **{"add": operator.add, "sub": operator.sub, "mul": operator.mul, "mod": operator.mod},
+    **{"truediv": operator.truediv, "floordiv": operator.floordiv, "matmul": operator.matmul},
+    **{"and": operator.and_, "or": operator.or_, "xor": operator.xor, "pow": operator.pow},
+}
+IN_PLACE: Final = frozenset(f"__i{word}__" for word in OPERATORS)
 SPECIAL: Final = (
     *("len", "length_hint", "bool", "contains", "getitem", "setitem", "delitem", "reversed"),
     *("enter", "exit", "aenter", "aexit", "aiter", "anext", "call"),
     *("eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "format", "dir"),
-    *("add", "radd", "mul", "rmul", "or", "ror", "and", "rand"),
+    *(form + word for word in OPERATORS for form in ("", "r", "i")),
 )
 """What Python asks a type for and not the object: a stand-in has those that the wrapped one has."""
 
@@ -128,6 +135,9 @@ def _class_for(kind: type) -> type:
             if base is not None:
                 # None says that it is not to be had: the hash of a list
                 methods[name] = None if vars(base)[name] is None else _passed_on(name)
+        for word, operate in OPERATORS.items():
+            if f"__{word}__" in methods:
+                methods.setdefault(f"__r{word}__", _reflected(operate))
         found = _classes[kind] = type("Wrapped", (Wrapped,), methods)
     return found
 
@@ -136,10 +146,19 @@ def _passed_on(name: str) -> Callable[..., Any]:
     def special(self: Any, *args: Any, **kwargs: Any) -> Any:
         inner = _inner(self)
         result = getattr(inner, name)(*map(_inner, args), **kwargs)
-        return self if name == "__enter__" and result is inner else result
+        return self if result is inner and (name == "__enter__" or name in IN_PLACE) else result
 
     special.__name__ = name
     return uncounted(special)
+
+
+def _reflected(operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """`[0] + wrapped`: a list adds lists alone, and asks the other side for the rest."""
+
+    def reflected(self: Any, other: Any) -> Any:
+        return operate(other, _inner(self))
+
+    return uncounted(reflected)
 
 
 def _inner(one: Any) -> Any:

@@ -10,6 +10,7 @@ from collections import UserDict, UserList
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from torch.utils.data import DataLoader
 
@@ -58,6 +59,8 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "a UserList": lambda: UserList([1, 2]),
     "a UserDict": lambda: UserDict(a=1),
     "a range": lambda: range(4),
+    "a set": lambda: {1, 2},
+    "an array": lambda: np.arange(3),
     "a pipeline": Pipeline,
     "a loader": lambda: DataLoader([1, 2, 3], batch_size=2),  # type: ignore[arg-type]
 }
@@ -75,6 +78,11 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "== a list": lambda it: it == [3, 1, 2],
     "<": lambda it: it < [9],
     "+": lambda it: it + [9],  # noqa: RUF005
+    "[0] +": lambda it: [0] + it,  # noqa: RUF005
+    "-": lambda it: it - {1},
+    "^": lambda it: it ^ {1, 3},
+    "/": lambda it: list(it / 2),
+    "2 *": lambda it: list(2 * it),
     "hash": lambda it: hash(it) and None,
     "call": lambda it: it(),
     "with": lambda it: it.__enter__() is not None,
@@ -92,7 +100,7 @@ def outcome(operation: Callable[[Any], Any], on: Any) -> tuple[str, Any]:
         result = operation(on)
     except Exception as error:
         return type(error).__name__, str(error).replace("Wrapped", type(on).__name__)
-    return "done", str(result) if isinstance(result, list) else result
+    return "done", str(result) if isinstance(result, (list, np.ndarray)) else result
 
 
 @pytest.mark.parametrize("what", OBJECTS)
@@ -106,6 +114,17 @@ def test_each_operation_is_that_of_the_object(name: str, what: str) -> None:
         assert seen[0] == expected[0]
     else:
         assert seen == expected
+
+
+def test_what_changes_in_place_stays_wrapped() -> None:
+    inner, both = [1], {1}
+    listed: Any = probe.wrap(inner)
+    united: Any = probe.wrap(both)
+    held = listed, united
+    listed += [2]
+    united |= {2}
+    assert (inner, both) == ([1, 2], {1, 2})
+    assert (listed is held[0], united is held[1]) == (True, True)
 
 
 def test_attributes_are_set_and_deleted_on_the_object() -> None:
