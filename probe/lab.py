@@ -47,7 +47,6 @@ class Change:
         if self._wanted.get("precision") == "bf16":
             optimizer.register_optimizer_step_pre_hook(lambda *_: self._leave_autocast())
             optimizer.register_optimizer_step_post_hook(lambda *_: self._enter_autocast())
-        if self._wanted.get("precision") == "bf16":
             self._watch_autocast()
         if any(name in self._wanted for name in ("workers", "pin", "batch")):
             self._watch_loaders()
@@ -199,6 +198,8 @@ class Change:
             workers = wanted.get("workers")
             if workers is not None and isinstance(loader.dataset, iterable):
                 self.note(f"workers={workers}", "an iterable dataset: workers would repeat it")
+            elif workers == 0 and loader.timeout:
+                self.note("workers=0", "the loader has a timeout, which is for workers")
             elif workers is not None:
                 loader.num_workers = workers
                 if workers and loader.prefetch_factor is None:
@@ -212,16 +213,24 @@ class Change:
             return make(loader)
 
         @functools.wraps(begin)
-        def __init__(loader: Any, dataset: Any, batch_size: Any = 1, *args: Any, **kw: Any) -> None:
+        def __init__(
+            loader: Any,
+            dataset: Any,
+            batch_size: Any = 1,
+            shuffle: Any = None,
+            sampler: Any = None,
+            batch_sampler: Any = None,
+            *args: Any,
+            **kw: Any,
+        ) -> None:
             times = wanted.get("batch")
+            own = batch_size is None or batch_sampler is not None
+            if times is not None and not own:
+                batch_size = max(1, round(batch_size * times))
+            begin(loader, dataset, batch_size, shuffle, sampler, batch_sampler, *args, **kw)
             if times is not None:
-                name = f"batch={times:g}x"
-                if batch_size is None or kw.get("batch_sampler") is not None:
-                    self.note(name, "the program makes its batches itself")
-                else:
-                    batch_size = max(1, round(batch_size * times))
-                    self.note(name)
-            begin(loader, dataset, batch_size, *args, **kw)
+                why_not = "the program makes its batches itself" if own else ""
+                self.note(f"batch={times:g}x", why_not)
 
         cls._get_iterator, cls.__init__ = _get_iterator, __init__
 
