@@ -46,6 +46,8 @@ MODULES: Final = frozenset(
     }
 )
 """What `python -m` starts."""
+VALUED: Final = frozenset({"-X", "-W"})
+"""Python's options whose value is a word of its own."""
 SCRIPTS: Final = ("torch/_inductor/compile_worker/__main__.py", "deepspeed/launcher/launch.py")
 """Ends of the paths of what is started as a file."""
 
@@ -198,5 +200,6 @@ def is_launcher(command: Sequence[str]) -> bool:
     starts those who do, or compiles for them."""
     if any(flag.endswith("m") and name in MODULES for flag, name in pairwise(command)):
         return True
-    script = next((word for word in command[1:] if not word.startswith("-")), "")
+    words = (word for flag, word in pairwise(command) if flag not in VALUED)
+    script = next((word for word in words if not word.startswith("-")), "")
     return os.path.basename(script) in PROGRAMS or script.endswith(SCRIPTS)

@@ -5,7 +5,7 @@ thread; the training thread goes on putting marks meanwhile.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from typing import Any, Final
 
@@ -40,6 +40,9 @@ class MarkFeed:
         """Of the last turn."""
         self.sees_padding = False
         """By the batch that was looked at last."""
+        self._taken = 0
+        """Marks of the time `newest_ns`: one that is put behind another has its time, and may come
+        after the turn that took that."""
         self._asked = 0
         """Entries that the last turn brought."""
         self._turned_ns: int | None = None
@@ -73,13 +76,16 @@ class MarkFeed:
         while True:
             entries = self._recorder.tail(wanted)
             times, words = entries[0::2], entries[1::2]
-            at = bisect_right(times, self.newest_ns)
+            at = bisect_left(times, self.newest_ns)
             if at or wanted >= ENTRIES or len(entries) < wanted - 2:
                 break
             wanted = min(ENTRIES, 4 * wanted)
+        at += min(self._taken, bisect_right(times, self.newest_ns) - at)
         times, words = times[at:], words[at:]
         self._asked = 2 * len(times)
         if times:
+            of_newest = len(times) - bisect_left(times, times[-1])
+            self._taken = of_newest + (self._taken if times[-1] == self.newest_ns else 0)
             self.newest_ns = times[-1]
         if not at and len(entries) >= ENTRIES - 2:
             self._page.words[page.WORD_LOST_MARKS] += 1

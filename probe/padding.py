@@ -90,7 +90,7 @@ def _is_table(tensor: Any, torch: Any) -> bool:
         and str(tensor.dtype) in WHOLE
         and tensor.layout is torch.strided
         and tensor.size(0) > 0
-        and 1 < tensor.size(1) <= MOST_ELEMENTS
+        and 1 < tensor.size(1) <= A_SUM
         and tensor.untyped_storage().nbytes() > 0
     )
 

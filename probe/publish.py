@@ -105,6 +105,9 @@ class Publisher:
             with self._breaker:
                 _name_thread()
                 serve(self._server, self._stop, lambda: self._reason)
+                return
+            with self._breaker:  # it failed: nobody would answer at its socket
+                self._server.close("disarmed")
         finally:
             self._ended.set()
 

@@ -152,6 +152,7 @@ class MemoryHistory:
             if is_users(error):
                 raise
             self._stop()
+            self._end_workers()
             self._made.append(({"why_not": f"{type(error).__name__}: {str(error)[:300]}"}, None))
 
     # -- on the training thread --------------------------------------------------------------
@@ -163,8 +164,7 @@ class MemoryHistory:
         if self._given_up:
             self._recorder.window_with(None)
             self._stop()
-            if self._workers is not None and worker_board.board is not None:
-                worker_board.board.end()
+            self._end_workers()
             self._made.append(({"why_not": "who asked has left"}, None))
             return
         if self._host and self._began_ns is not None and self._traces is None:
@@ -254,12 +254,18 @@ class MemoryHistory:
             traces.done()
         self._records = False
 
+    def _end_workers(self) -> None:
+        """Before their time: what they have is not waited for."""
+        if self._workers is not None and worker_board.board is not None:
+            worker_board.board.end()
+
     def _cut(self) -> None:
         """No step's end comes, or the probe leaves. On any thread: what the allocator keeps is
         bounded, and goes off at the next mark."""
         traces, self._traces = self._traces, None
         if traces is not None:
             tracemalloc.stop()
+            self._end_workers()
             self._made.append(({"why_not": "the loop went no further"}, None))
 
     # -- refusals and the file ---------------------------------------------------------------

@@ -66,7 +66,7 @@ class Stamper:
         """Complete steps that may still be stamped."""
         self._on = False
         """The open step is being stamped from its beginning."""
-        self._loader = False
+        self._explicit = self._loader = False
         """A fetch was seen: it begins a step. Without one, an optimizer step ends it."""
         self._optimizer = self._stepped = False
         """An optimizer was seen at all, and since the last boundary."""
@@ -105,7 +105,12 @@ class Stamper:
 
     def _ends_step(self, kind: int) -> bool:
         """A fetch after an optimizer step; that step itself where there is no loader. Where there
-        is no optimizer, every fetch; without either, every backward."""
+        is no optimizer, every fetch; without either, every backward. Once `probe.step()` was
+        called, nothing else."""
+        if kind == STEP:
+            self._explicit = True
+        if self._explicit:
+            return kind == STEP
         if kind == FETCH_ENTER:
             self._loader = True
             return self._stepped or not self._optimizer
@@ -115,7 +120,7 @@ class Stamper:
         if kind == BACKWARD_LEAVE and not (self._loader or self._optimizer):
             self._backwards += 1
             return self._backwards >= PATIENCE
-        return kind == STEP
+        return False
 
     def _put(self, number: int, now_ns: int) -> None:
         events = self.events

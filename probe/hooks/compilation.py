@@ -1,6 +1,7 @@
 """torch.compile: dynamo's callbacks around each compilation, once somebody has imported it."""
 
 import sys
+from contextlib import suppress
 from typing import Any, Final
 
 from ..recorder import Recorder
@@ -36,8 +37,10 @@ def attach(recorder: Recorder) -> Detach:
     handler.register_end_callback(ended)
 
     def detach() -> tuple[str, ...]:
-        handler.remove_start_callback(started)
-        handler.remove_end_callback(ended)
+        with suppress(ValueError):  # `torch._dynamo.reset()` drops all callbacks
+            handler.remove_start_callback(started)
+        with suppress(ValueError):
+            handler.remove_end_callback(ended)
         return ()
 
     return detach

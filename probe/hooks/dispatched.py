@@ -24,7 +24,7 @@ def attach(recorder: Recorder) -> Detach:
 
     @functools.wraps(original)
     def _fetch_batches(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not recorder.on or self.state.process_index == 0:
+        if not recorder.on or getattr(self.state, "process_index", 0) == 0:
             return original(self, *args, **kwargs)
         mark(FETCH_ENTER, detail=id(self))
         try:
@@ -32,7 +32,7 @@ def attach(recorder: Recorder) -> Detach:
         except BaseException:
             mark(FETCH_FAILED)
             raise
-        mark(FETCH_END if self._stop_iteration else FETCH_LEAVE)
+        mark(FETCH_END if getattr(self, "_stop_iteration", False) else FETCH_LEAVE)
         return batches
 
     return replace(original, _fetch_batches, [(dispatcher, "_fetch_batches")])

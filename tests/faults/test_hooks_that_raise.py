@@ -1,5 +1,6 @@
 """An error inside each of our hooks: the run goes on, the probe disarms, one line says so."""
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -158,6 +159,8 @@ def test_a_fault_while_it_is_watched_is_shown(tmp_path: Path, broken: str) -> No
             run.send()
             assert run.line() == bare()
             until(lambda: word_of(run.pid, page.WORD_STATE) == page.STATE_DISARMED)
+        if broken == "encode_marks":  # without a clock there is no good-bye
+            until(lambda: not os.path.exists(endpoint.removeprefix("ipc://")))
         shown = gpuwatch("attach", str(run.pid), "--plain", "--duration", "2")
         assert "the probe stopped watching" in shown.stdout + shown.stderr
         run.send()

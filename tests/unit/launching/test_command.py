@@ -123,6 +123,7 @@ def test_pythons_by_name() -> None:
         "/env/bin/python /env/bin/torchrun --nproc-per-node 2 train.py",
         "python -u -m torch.distributed.run train.py",
         "python -um torch.distributed.run train.py",
+        "python -X importtime -W error /env/bin/torchrun train.py",
         "python /env/bin/accelerate launch train.py",
         "python -m accelerate.commands.launch train.py",
         "python /env/lib/torch/_inductor/compile_worker/__main__.py --workers 4",
@@ -133,7 +134,8 @@ def test_launchers_are_known_by_their_command_line(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["python -u train.py torchrun", "python -m train", "python", "python -c pass"]
+    "line",
+    ["python -u train.py torchrun", "python -m train", "python", "python -c pass", "python -X"],
 )
 def test_who_trains_is_no_launcher(line: str) -> None:
     assert not is_launcher(line.split())

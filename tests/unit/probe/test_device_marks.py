@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from gpuwatch.probe import api
 from gpuwatch.probe.device.rate_limit import RateLimiter
 from gpuwatch.probe.device.stamper import Report
 from gpuwatch.tui.messages import Aligned, Allocated, Passed
@@ -232,6 +233,30 @@ def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
         train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
         assert not run.host.recorder.stamps
         assert len(run.reported()) == granted
+
+
+def test_a_step_that_the_loop_ends_itself_is_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a loader the update would end one, too: a grant of one was used up by what lies
+    between the two."""
+    run.turning = False
+    monkeypatch.setattr(api, "_recorder", lambda: run.host.recorder)
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
+            run.work(6, 3)
+            weight.sum().backward()
+            optimizer.step()
+            api.step()
+
+    train(5)
+    run.reported()
+    assert run.rate_limiter.stamper is not None
+    run.rate_limiter.stamper.grant(1)
+    train(5)
+    (step,) = (one for one in run.reported() if one.number > 5)
+    assert ms(step.wall_ns) == pytest.approx(6, abs=0.1)
 
 
 def test_without_a_loader_and_an_optimizer_a_step_is_backward_to_backward(run: Run) -> None:

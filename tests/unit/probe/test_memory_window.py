@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe import clock, switched
+from gpuwatch.probe import clock, switched, worker_board
 from gpuwatch.probe.deep.memory_facts import device_answer
 from gpuwatch.probe.deep.memory_history import MemoryHistory
 from gpuwatch.probe.peers import OFF
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire import marks
+from gpuwatch.probe.worker_board import Board
 
 MS = 1_000_000
 STEP = (marks.FETCH_ENTER, marks.FETCH_LEAVE, marks.BACKWARD_ENTER, marks.OPTIMIZER_LEAVE)
@@ -92,6 +93,24 @@ def test_a_monitor_that_leaves_ends_its_window_with_the_step(run: Run) -> None:
     assert not run.window.is_open
     assert run.window.ask(b"b", 300 * MS, True, run.ns) is None
     assert run.answer()["host"]["steps"]
+
+
+@pytest.mark.parametrize("how", ["the program stops it", "the probe leaves"])
+def test_workers_trace_no_further_than_their_parent(
+    run: Run, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(worker_board, "board", Board())
+    run.window.ask(b"a", 600_000 * MS, True, run.ns)
+    run.step()
+    run.step()
+    assert worker_board.board is not None
+    assert not worker_board.board.is_ended
+    if how == "the probe leaves":
+        switched.mine_off()
+    else:
+        tracemalloc.stop()
+        run.step()
+    assert worker_board.board.is_ended
 
 
 def test_a_program_that_traces_itself_is_left_alone(run: Run) -> None:

@@ -221,3 +221,11 @@ def test_parallel_modules_that_do_not_log_are_left_alone(
     monkeypatch.setitem(sys.modules, parallel.MODULE, holder)
     assert parallel.attach(recorder)() == ()
     assert "__init__" not in vars(Wrapped)
+
+
+def test_compilations_may_have_been_forgotten_by_a_reset_of_dynamo(recorder: Recorder) -> None:
+    import torch._dynamo
+
+    detach = compilation.attach(recorder)
+    torch._dynamo.reset()
+    assert detach() == ()
