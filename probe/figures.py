@@ -20,6 +20,7 @@ FETCH: Final = _low(marks.FETCH_ENTER)
 EXHAUSTED: Final = _low(marks.FETCH_END)
 """A fetch that brought no batch."""
 BACKWARD: Final = _low(marks.BACKWARD_ENTER)
+UPDATE_BEGINS: Final = _low(marks.OPTIMIZER_ENTER)
 UPDATE: Final = _low(marks.OPTIMIZER_LEAVE)
 INSIDE: Final = _low(marks.OPTIMIZER_INSIDE)
 STEP: Final = _low(marks.STEP)
@@ -33,8 +34,9 @@ PATIENCE: Final = 16
 
 
 class StepCount:
-    """A step is a fetch after an optimizer's step; without a loader, a backward after one; without
-    an optimizer, every fetch or else every backward; where `probe.step` is called, that alone."""
+    """A step is a fetch after an optimizer's step; without a loader, a backward after one, or the
+    next update where there is no backward either; without an optimizer, every fetch or else every
+    backward; where `probe.step` is called, that alone."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -75,7 +77,7 @@ class StepCount:
         if self._calls:
             self._steps += kinds.count(STEP)
             return
-        begin = FETCH if self._fetches else BACKWARD
+        begin = FETCH if self._fetches else BACKWARD if self._backwards else UPDATE_BEGINS
         if not self._updates:
             self._begun += kinds.count(begin)
             if self._fetches:

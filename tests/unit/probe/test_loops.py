@@ -364,6 +364,20 @@ def test_without_a_loader_they_are_counted_at_the_next_backward(run: Watched) ->
     assert run.counted().steps == run.timeline.steps == 9
 
 
+def test_without_a_backward_a_step_is_update_to_update(run: Watched) -> None:
+    """MAML takes its gradients by `torch.autograd.grad`: "no step seen yet" was shown for ever."""
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for _ in range(10):
+        run.clock.work(2)
+        model(torch.ones(3))
+        optimizer.step()
+    first, *others = [phases_ms(step) for step in run.steps()]
+    assert first == {"optimizer": 3}, "it began before its first mark"
+    assert others == [{"forward": 8, "optimizer": 3}] * 8
+    assert run.counted().steps == run.timeline.steps == 9
+
+
 def test_a_loader_shows_what_its_batches_look_like(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)

@@ -1,7 +1,8 @@
 """Where a step ends: the first fetch after an optimizer step, and what stands in for it.
 
 * no loader ever seen, or none for `PATIENCE` updates (one batch used again and again): the
-  optimizer's end, decided when the next backward comes;
+  optimizer's end, decided when the next backward comes, or the next update where no backward has
+  come before it (`torch.autograd.grad` makes the gradients: MAML);
 * no optimizer in `patience` micro-steps, or in `PATIENCE_NS` where none was ever seen (a compiled
   or home-made one): the first fetch after a backward, without a loader the next backward; patience
   becomes twice the longest accumulation seen;
@@ -19,6 +20,9 @@ PATIENCE: Final = 16
 PATIENCE_NS: Final = 3_000_000_000
 LEAST_BACKWARDS: Final = 2
 """Long steps have so much: sixteen of half a second would be eight seconds without a step."""
+
+BEFORE_FORWARD: Final = (marks.FETCH_LEAVE, marks.OPTIMIZER_LEAVE)
+"""Marks behind which a forward begins, whose gradients no backward may make."""
 
 
 class Boundary:
@@ -92,6 +96,12 @@ class Boundary:
             return 0
         self._loader_seen = False
         return self._updates
+
+    def steps_before_update(self, step: OpenStep) -> int:
+        """The same of an optimizer's step that begins now, without a backward since the last."""
+        if self._explicit or self._loader_seen or step.backwards or not step.optimized:
+            return 0
+        return self._optimized(step)
 
     def _optimized(self, step: OpenStep) -> int:
         self._patience = max(self._patience, 2 * (self._unstepped + step.backwards))

@@ -11,7 +11,7 @@ from typing import Any
 from ....probe.wire import marks
 from ...messages import BatchSeen, Loader
 from ...steps import Open, Step
-from .boundary import Boundary
+from .boundary import BEFORE_FORWARD, Boundary
 from .iterators import Iterators
 from .ledger import Ledger
 from .loaders import DescribedLoaders
@@ -45,9 +45,7 @@ class Timeline:
         self._boundary = Boundary()
         self._overlays = Overlays()
         self._iterators = Iterators()
-        self._fetch_depth = 0
-        self._backward_depth = 0
-        self._optimizer_depth = 0
+        self._fetch_depth = self._backward_depth = self._optimizer_depth = 0
         self._evaluating = False
         self._begun = 0
         """The iterator whose beginning was marked last."""
@@ -324,7 +322,9 @@ class Timeline:
         self._optimizer_depth += 1
         if self._optimizer_depth > 1:
             return  # a subclass that calls its parent's step
-        unseen_backward = self._kind == marks.FETCH_LEAVE and not self._step.backwards
+        if count := self._boundary.steps_before_update(self._step):
+            self._end_step(count)
+        unseen_backward = self._kind in BEFORE_FORWARD and not self._step.backwards
         self._close(FORWARD if unseen_backward else OTHER, t_ns, marks.OPTIMIZER_ENTER)
 
     def _optimizer_leave(self, t_ns: int, _: None) -> None:
@@ -361,10 +361,10 @@ class Timeline:
 
     # -- asides and losses -------------------------------------------------------------------
 
-    def _loader(self, t_ns: int, description: Description) -> None:
+    def _loader(self, _: int, description: Description) -> None:
         self._described = description
 
-    def _batches_ready(self, t_ns: int, ready: int | None) -> None:
+    def _batches_ready(self, _: int, ready: int | None) -> None:
         self._ready = ready
 
     def _overlay_enter(self, t_ns: int, _: None) -> None:
