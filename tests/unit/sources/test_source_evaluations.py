@@ -115,6 +115,44 @@ def test_the_batches_of_an_evaluation_are_its_own_once_its_net_was_seen(tmp_path
     assert not source.of(("<module> (train.py:3)", fetch[1])).evaluates
 
 
+LAYERS = """
+def gnn(vectors):
+    for layer in layers:
+        vectors = vectors + matrix @ layer(vectors)  # 3
+    return vectors
+
+def forward(batch, train):
+    if train:
+        return loss(gnn(batch))
+    with torch.no_grad():
+        return gnn(batch)  # 2
+
+def test(rows):
+    for batch in rows:
+        error += forward(batch, False)  # 1
+
+def learn(rows):
+    for batch in rows:
+        optimizer.zero_grad()
+        forward(batch, True).backward()
+        optimizer.step()
+"""
+
+
+def test_a_loop_over_layers_lies_within_that_of_the_evaluation(tmp_path: Path) -> None:
+    """Of a net without a module around its layers most stacks show no call of one: 7 of 9 samples
+    of a molecular graph network's evaluations were "forward"."""
+    (tmp_path / "train.py").write_text(LAYERS)
+    source = SourceStructure(SourceLines([tmp_path]))
+    product = ("test (train.py:15)", "forward (train.py:11)", "gnn (train.py:4)")
+    learned = ("learn (train.py:20)", "forward (train.py:9)", "gnn (train.py:4)")
+    assert not source.of((*learned, NET)).evaluates
+    assert not source.of(product).evaluates
+    assert source.of((*product, NET)).evaluates
+    assert source.of(product).evaluates
+    assert not source.of(learned).evaluates
+
+
 WHOLE_GRAPH = """
 def train():
     optimizer.zero_grad()

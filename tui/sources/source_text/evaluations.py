@@ -2,7 +2,7 @@
 gradients, or in `eval()` mode, and in no step of a training."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...verdict.syntax import name_of
@@ -62,22 +62,24 @@ def is_validation(place: Place) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
-def loop_around(way: Sequence[Place]) -> ast.AST | None:
-    """The innermost loop on the way that does not train, in which an evaluation's batches are
-    fetched, or an environment acts, though gradients are not off there."""
+def loops_around(way: Sequence[Place]) -> Iterator[ast.AST]:
+    """The innermost loop of each function on the way up to what trains. In one of them an
+    evaluation's batches are fetched, or an environment acts, though gradients are not off there; a
+    net's own loop over its layers may lie below it."""
     for place in way:
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
+        if loop is not None and learns(loop):
+            return
         if loop is not None:
-            return None if learns(loop) else loop
+            yield loop
         if isinstance(place.scope, ast.Module) or learns(place.scope):
-            return None
-    return None
+            return
 
 
 def loop_of_actions(way: Sequence[Place]) -> ast.AST | None:
     """That in which an environment is called; None where none is."""
     inner = frames_of_environment(way)
-    return loop_around(way[inner:]) if inner else None
+    return next(loops_around(way[inner:]), None) if inner else None
 
 
 def is_off(place: Place) -> bool:

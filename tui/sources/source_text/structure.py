@@ -24,8 +24,8 @@ from .evaluations import (
     evaluation_of,
     is_off,
     is_validation,
-    loop_around,
     loop_of_actions,
+    loops_around,
     turns_gradients_off,
     turns_gradients_on,
 )
@@ -149,7 +149,7 @@ class SourceStructure:
         if any(map(is_validation, way)):
             self._evaluations.update(evaluation_of(way))
         turns = self._of_tensors(tuple(frames))
-        loops = (loop_around(way), loop_of_actions(way))
+        loops = (*loops_around(way), loop_of_actions(way))
         around = {*loops, *(place.scope for place in way)} - self._graded
         inline = any(not self._inline.isdisjoint(place.around()) for place in way)
         evaluates = inline or not around.isdisjoint(self._evaluations)
