@@ -16,13 +16,13 @@ from itertools import islice
 from typing import Final
 
 from . import clock
+from .private_files import OWN, create, remove
 
 LONGEST_PATH: Final = 107
 """Bytes of a unix socket's path."""
 NAMES: Final = ("gpuwatch-{uid}", "gpuwatch-{uid}-2", "gpuwatch-{uid}-3")
 """Below a directory for temporary files: whoever came first may have taken some of them."""
 KEY_BYTES: Final = 16
-OWN: Final = 0o600
 YOUNG_S: Final = 60.0
 """A socket is bound before it listens: who is that young may be about to."""
 MOST_LEFT: Final = 256
@@ -114,12 +114,8 @@ def write_key(socket_path: str, key: str) -> None:
     """Put it there, in place of what was there. Raises OSError where that cannot be done."""
     path = key_path(socket_path)
     made = f"{path}.new"
-    try:
-        os.unlink(made)
-    except FileNotFoundError:
-        pass
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(made, flags, OWN)
+    remove(made)
+    file = create(made)
     try:
         os.fchmod(file, OWN)  # whatever the umask
         os.write(file, key.encode())
@@ -130,10 +126,7 @@ def write_key(socket_path: str, key: str) -> None:
 
 def remove_key(socket_path: str) -> None:
     """Take it away."""
-    try:
-        os.unlink(key_path(socket_path))
-    except OSError:
-        pass  # somebody has, or nobody may
+    remove(key_path(socket_path))
 
 
 def is_key(given: str, key: str) -> bool:

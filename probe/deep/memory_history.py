@@ -26,6 +26,7 @@ from .. import clock, worker_board
 from ..circuit_breaker import is_users
 from ..figures import resident_bytes
 from ..peers import OFF, are_commands_off
+from ..private_files import create, remove
 from ..recorder import Recorder
 from ..switched import Switched
 from ..wire import marks
@@ -139,7 +140,7 @@ class MemoryHistory:
         """Remove what nobody has taken."""
         if self._file is not None:
             path, self._file = self._file[0], None
-            _unlink(path)
+            remove(path)
         if self._workers is not None:
             self._workers.remove()
 
@@ -280,10 +281,9 @@ class MemoryHistory:
     def _write(self, answer: dict[str, Any], snapshot: Any, now_ns: int) -> None:
         """For memory_viz: what `torch.cuda.memory._dump_snapshot` writes."""
         path = f"{self._stem}.snapshot"
-        _unlink(path)
+        remove(path)
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(path, flags, 0o600), "wb") as file:
+            with open(create(path), "wb") as file:
                 pickle.dump(snapshot, file)
                 answer["bytes"] = file.tell()
         except OSError as error:
@@ -291,13 +291,6 @@ class MemoryHistory:
             return
         answer["file"] = os.path.basename(path)
         self._file = path, now_ns + KEPT_NS
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # it is not there
 
 
 def _cuda_memory() -> Any:

@@ -27,6 +27,7 @@ from ..circuit_breaker import is_users
 from ..encoding import AskProfile
 from ..figures import resident_bytes
 from ..peers import OFF, are_commands_off
+from ..private_files import remove
 from ..recorder import Recorder
 from ..switched import Switched, overdue_off
 from ..wire import marks
@@ -231,7 +232,7 @@ class Profiler:
         self._rss_bytes = resident_bytes()[0] or 0
         what = self._plan[0]
         path = f"{self._stem}.{self._number}.trace"
-        self._forget(path)
+        remove(path)
         on_device = used_cuda() is not None
         looks = Looks(get_ident()) if what == "operators" else None
         longest_ns = self._longest_ns()
@@ -270,7 +271,7 @@ class Profiler:
         try:
             operators = operators_in(recording.path)
         finally:
-            self._forget(recording.path)
+            remove(recording.path)
         took_ns = recording.switched_off_ns - recording.began_ns
         self._dense_ns = MOST_OPERATORS * took_ns // max(1, operators)
         step_ns = usual_ns(recording.ends_ns, self._recorder)
@@ -386,10 +387,4 @@ class Profiler:
 
     def _remove(self, path: str) -> None:
         self._files.pop(path, None)
-        self._forget(path)
-
-    def _forget(self, path: str) -> None:
-        try:
-            os.unlink(path)
-        except OSError:
-            pass  # it was never written
+        remove(path)

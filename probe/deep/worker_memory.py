@@ -15,6 +15,7 @@ from typing import Any, Final
 from .. import clock
 from ..circuit_breaker import is_users
 from ..figures import resident_bytes
+from ..private_files import create, remove
 from .memory_facts import Lines, host_answer, lines_now
 
 SUFFIX: Final = ".worker"
@@ -40,7 +41,7 @@ class WorkerWindow:
         """The earlier look: turns by then, lines."""
         self._turns = 0
         self._rss_bytes = resident_bytes()[0] or 0
-        os.close(_created(self._path))
+        os.close(create(self._path))
         self._ours = not tracemalloc.is_tracing()
         if self._ours:
             tracemalloc.start(FRAMES)
@@ -91,14 +92,9 @@ class WorkerWindow:
         if not os.path.exists(self._path):
             return
         part = f"{self._path}-part"
-        with os.fdopen(_created(part), "w") as file:
+        with os.fdopen(create(part), "w") as file:
             json.dump(answer, file)
         os.replace(part, self._path)
-
-
-def _created(path: str) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(path, flags, 0o600)
 
 
 class WorkersAsked:
@@ -123,7 +119,7 @@ class WorkersAsked:
         for path, size in self._files():
             asked += 1
             found = _read(path) if 0 < size <= MOST_BYTES else None
-            _unlink(path)
+            remove(path)
             if found is None:
                 continue
             if found.get("why_not"):
@@ -150,7 +146,7 @@ class WorkersAsked:
     def remove(self) -> None:
         """Whatever they have left."""
         for path, _ in self._files():
-            _unlink(path)
+            remove(path)
 
     def _files(self) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
@@ -193,10 +189,3 @@ def _read(path: str) -> dict[str, Any] | None:
         if is_users(error):
             raise
         return None
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # it is removed already

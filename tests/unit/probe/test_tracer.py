@@ -90,8 +90,9 @@ def test_it_can_be_turned_off(scope: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_kernel_s_call_is_harmless_without_yama(scope: Path) -> None:
-    Tracer(scope_file=str(scope)).allow(os.getpid())
-    Tracer(scope_file=str(scope)).allow(NOBODY)
+    tracer = Tracer(scope_file=str(scope))
+    tracer.allow(os.getpid())
+    tracer.allow(NOBODY)
 
 
 def test_of_several_monitors_the_one_that_came_last_and_then_the_one_that_is_left() -> None:

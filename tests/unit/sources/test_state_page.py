@@ -87,5 +87,7 @@ def test_the_last_mark_has_a_time_however_long_the_machine_is_up(
 
 def test_a_page_takes_the_time_of_a_machine_that_is_up_for_years() -> None:
     own = StatePage(Identity(None, None).as_json(page.HELLO_BYTES))
-    own.words[page.WORD_OPEN] = page.pack_open(2, 3 * 365 * 86_400 * 10**9)
+    since_ns = 3 * 365 * 86_400 * 10**9
+    own.words[page.WORD_OPEN] = page.pack_open(2, since_ns)
+    assert page.unpack_open(own.words[page.WORD_OPEN], since_ns + 10) == (2, since_ns)
     own.close(page.STATE_ENDED)
