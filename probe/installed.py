@@ -8,7 +8,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final
 
-from .circuit_breaker import CircuitBreaker
+from .circuit_breaker import CircuitBreaker, encodable
 from .hooks import Detach, backward, checkpoint, clipping, dataloader, optimizer, workers
 from .hooks.arrival import ArrivalFinder
 from .publish import Armed
@@ -48,6 +48,7 @@ MODULES: Final = frozenset(
 """What `python -m` starts."""
 VALUED: Final = frozenset({"-X", "-W"})
 """Python's options whose value is a word of its own."""
+LONGEST_TYPE: Final = 100
 SCRIPTS: Final = ("torch/_inductor/compile_worker/__main__.py", "deepspeed/launcher/launch.py")
 """Ends of the paths of what is started as a file."""
 
@@ -146,13 +147,22 @@ class Installed:
     def _leave(self) -> None:
         """At the interpreter's end; a fork that runs our exit handler has nothing to end."""
         self.recorder.stop()
-        self._end("exiting", page.STATE_ENDED)
+        self._end(_why_it_ends(), page.STATE_ENDED)
 
     def _end(self, reason: str, state: int) -> None:
         armed, self._armed = self._armed, None
         if armed is not None and armed.pid == os.getpid():
             with self._breaker:
                 armed.end(reason, state)
+
+
+def _why_it_ends() -> str:
+    """ "exiting", or "raised ValueError" where nobody caught one: Python keeps what it has shown. A
+    prompt lives on after it."""
+    error = getattr(sys, "last_value", None)
+    if error is None or hasattr(sys, "ps1") or "IPython" in sys.modules:
+        return "exiting"
+    return page.RAISED + encodable(type(error).__name__[:LONGEST_TYPE])
 
 
 def _never_free(*parents: object) -> None:

@@ -254,7 +254,8 @@ class Dump(msgspec.Struct, frozen=True, array_like=True, tag="dump"):
 
 
 class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
-    """The probe is leaving: `reason` is "uninstalled", "exiting" or "disarmed"."""
+    """The probe is leaving: `reason` is "uninstalled", "exiting", "disarmed", or "raised " with the
+    type of an exception that nobody caught."""
 
     reason: str
     steps: int

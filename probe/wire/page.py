@@ -50,7 +50,9 @@ STATE_DISARMED: Final = 2
 """A hook of ours failed; the run goes on unwatched. The reason is in the hello's `fault`."""
 STATE_UNINSTALLED: Final = 3
 STATE_ENDED: Final = 4
-"""The interpreter is leaving normally."""
+"""The interpreter has left."""
+RAISED: Final = "raised "
+"""Begins the reason of a good-bye where nobody caught an exception, whose type follows."""
 
 HEADER: Final = struct.Struct("<8sIIII")
 HEADER_OFFSET: Final = 64

@@ -79,7 +79,7 @@ def test_without_a_terminal_the_screen_becomes_plain_and_shows_why(tmp_path: Pat
 
 
 @pytest.mark.parametrize("face", ["--plain", "--json"])
-@pytest.mark.parametrize(("kill", "how"), [(True, "was killed"), (False, "exited normally")])
+@pytest.mark.parametrize(("kill", "how"), [(True, "was killed"), (False, "exited")])
 def test_the_end_of_the_process_is_reported_and_is_a_normal_end(
     tmp_path: Path, face: str, kill: bool, how: str
 ) -> None:

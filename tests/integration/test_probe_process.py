@@ -81,6 +81,30 @@ def test_a_run_is_found_by_its_pid_and_shows_its_steps(tmp_path: Path) -> None:
         assert not Path(hello.endpoint.removeprefix("ipc://")).exists()
 
 
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("raise RuntimeError('boom')", "raised RuntimeError"),
+        ("sys.exit(3)", "exiting"),
+        ("sys.ps1 = '> '; raise RuntimeError('at a prompt')", "exiting"),
+    ],
+)
+def test_a_good_bye_names_the_exception_that_nobody_caught(
+    tmp_path: Path, end: str, reason: str
+) -> None:
+    with started(f"{ARMED}; {end}", tmp_path) as run:
+        until(lambda: pages_of(run.pid))
+        hello = hello_of(run.pid)
+        assert hello.endpoint is not None
+        with subscribed(hello.endpoint) as next_reply:
+            assert isinstance(next_reply(), Greeting)
+            run.send()
+            bye = next_reply()
+            while not isinstance(bye, Bye):
+                bye = next_reply()
+        assert bye.reason == reason
+
+
 def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_path: Path) -> None:
     script = """
     import select, sys, time

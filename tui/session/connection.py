@@ -35,6 +35,8 @@ class ConnectionStore:
         """There is none: the run is watched without."""
         self._link: LinkState | Literal["connecting"] = "connecting"
         self._interpreter_exited = False
+        self._raised = ""
+        """Type of the exception that ended it."""
         self._page_state: int | None = None
         self._first_message_ns: int | None = None
         self._last_message_ns: int | None = None
@@ -75,7 +77,9 @@ class ConnectionStore:
 
     def linked(self, link: Link) -> None:
         """The feed changed its state."""
-        self._interpreter_exited = link.state == "left" and link.detail == "exiting"
+        left = link.detail if link.state == "left" else ""
+        self._raised = left.removeprefix(page.RAISED) if left.startswith(page.RAISED) else ""
+        self._interpreter_exited = bool(self._raised) or left == "exiting"
         if link.state != "malformed":
             self._link = link.state
 
@@ -162,12 +166,14 @@ class ConnectionStore:
         return f"{self._end_text(self.ended)} {_ago(ago_s)} ago"
 
     def _end_text(self, ended: TargetEnded) -> str:
-        """By its exit status; where that is not known, by whether the probe saw the interpreter
-        exit."""
+        """By its exit status; where that is not known, by what the probe has seen of the
+        interpreter's end: an exit code may be any then."""
         if ended.code is not None or ended.signal is not None:
-            return ended.text
+            return f"{ended.text} ({self._raised})" if self._raised else ended.text
+        if self._raised:
+            return f"was ended by {self._raised}"
         if self._interpreter_exited or self._page_state == page.STATE_ENDED:
-            return "exited normally"
+            return "exited"
         if ended.full:
             return ended.text
         return "was killed or crashed" if self.killed else ended.text

@@ -379,8 +379,9 @@ def test_the_end_stops_the_picture_and_keeps_it() -> None:
     ("last", "how"),
     [
         ([], "ended 2 s ago"),
-        ([Link(t_ns=4 * S, state="left", detail="exiting")], "exited normally 2 s ago"),
-        ([page(STATE_ENDED)], "exited normally 2 s ago"),
+        ([Link(t_ns=4 * S, state="left", detail="exiting")], "exited 2 s ago"),
+        ([Link(t_ns=4 * S, state="left", detail="raised OSError")], "was ended by OSError 2 s ago"),
+        ([page(STATE_ENDED)], "exited 2 s ago"),
         ([page(STATE_ARMED)], "was killed or crashed 2 s ago"),
     ],
 )
