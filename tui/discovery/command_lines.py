@@ -83,12 +83,13 @@ def maps_torch(pid: int) -> bool:
         return False
 
 
-def has_torch(maps: Path) -> bool:
-    """Whether a process has torch's libraries mapped. True where this user may not know."""
+def has_torch(maps: Path) -> bool | None:
+    """Whether a process has torch's libraries mapped; None where this user may not know, or it has
+    ended."""
     try:
         return "/libtorch" in maps.read_text(errors="replace")
     except OSError:
-        return True
+        return None
 
 
 _PYTHON: Final = re.compile(r"python(\d(\.\d+)?t?)?")

@@ -235,7 +235,7 @@ def _trains(process: psutil.Process) -> bool:
     if page is not None:
         page.close()
         return True
-    return has_torch(Path(PROC / str(process.pid) / "maps"))
+    return has_torch(Path(PROC / str(process.pid) / "maps")) is not False
 
 
 def _numbered(found: Sequence[psutil.Process]) -> list[tuple[int, int]] | None:

@@ -99,9 +99,12 @@ class StackSampleStore:
             for sample in self._kept
         )
 
-    def shares(self) -> dict[StackPhase, Share]:
-        """Of each phase, with its interval."""
+    def shares(self, gpu_present: bool) -> dict[StackPhase, Share]:
+        """Of each phase, with its interval. Without a GPU a line that would wait for one is Python
+        like any other."""
         phases = [self._phase(sample) for sample in self._kept]
+        if not gpu_present:
+            phases = ["other" if phase == "synchronisation" else phase for phase in phases]
         return {phase: fraction_of([one == phase for one in phases]) for phase in PHASES}
 
     @property

@@ -43,7 +43,7 @@ def sampled(
     """As of now."""
     return Sampled(
         samples=len(store.spans),
-        shares={phase: share for phase, share in store.shares().items()},
+        shares={phase: share for phase, share in store.shares(bool(gpus.gpus)).items()},
         serial=store.serial,
         loading=store.places(LOADING),
         host=store.places(HOST),

@@ -175,7 +175,8 @@ class WithoutProbe:
         if self._has_torch:
             return []
         self._since_ns = now_ns if self._since_ns is None else self._since_ns
-        self._has_torch = has_torch(self._maps)
+        known = has_torch(self._maps)
+        self._has_torch = bool(known) if self._torch_reported else known is not False
         if self._has_torch and self._torch_reported:
             return [Missing(t_ns=now_ns, source="torch", reason="")]
         if self._has_torch or self._torch_reported or now_ns - self._since_ns < TORCH_NS:

@@ -13,7 +13,7 @@ from .step_time import Spent, paused_of, spent
 from .thresholds import causes as limits
 from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
 from .thresholds.samples import LEAST_STACKS
-from .window import StepWindow
+from .window import RunFacts, StepWindow
 
 MOST_IN_TURN: Final = 20_000
 """Fetches that are followed one by one: a few windows' worth of accumulated steps. More is what no
@@ -96,6 +96,14 @@ class Feeding:
         return max(0.0, self.other_ns - taken * self.batch_ns) + make_ns
 
     @property
+    def sleeps(self) -> bool:
+        """Most of what the training thread spends on a batch is no work but waiting: for a server,
+        an object store, a disk. Workers that wait need no core."""
+        if self.workers != 0 or self.make_cpu_ns is None:
+            return False
+        return self.make_cpu_ns < limits.WORKER_CPU_WAITS / 100 * self.wait_ns
+
+    @property
     def fills_cores(self) -> bool:
         """Making a batch and training on it leave the cores no time that workers could use."""
         if not self.cores or self.make_cpu_ns is None:
@@ -172,7 +180,7 @@ def feeding(window: StepWindow) -> Feeding | None:
             if make_ns is not None:
                 make_cpu_ns = min(make_ns, make_cpu_ns)
     elif workers == 0:
-        make_ns = make_cpu_ns = wait_ns
+        make_ns, make_cpu_ns = wait_ns, min(wait_ns, ran_at_most(window) * every_ns)
         if total.fetches <= MOST_IN_TURN and all(row.count == 1 for row in window.steps):
             made_ns = tuple(ns for row in window.steps for ns in _each_ns(row))
     main_cpu_ns = batch_ns - wait_ns
@@ -181,7 +189,7 @@ def feeding(window: StepWindow) -> Feeding | None:
         if window.gpu_present:
             used = min(used, limits.MOST_CORES_BESIDE_GPU)
         used_ns = used * every_ns
-        main_cpu_ns = used_ns - wait_ns if workers == 0 else used_ns
+        main_cpu_ns = used_ns - (make_cpu_ns or 0.0) if workers == 0 else used_ns
     return Feeding(
         workers=workers,
         batch_ns=batch_ns,
@@ -196,6 +204,13 @@ def feeding(window: StepWindow) -> Feeding | None:
         made_ns=made_ns,
         beside_ns=every_ns - batch_ns if _pauses(window.steps) > 1 else 0.0,
     )
+
+
+def ran_at_most(window: RunFacts) -> float:
+    """Part of the time in which the training thread ran or wanted a core, whatever for: it slept in
+    the rest. 1 where the kernel does not report it."""
+    ran, queued = window.host.thread_cpu, window.host.run_delay
+    return 1.0 if ran is None or queued is None else min(1.0, ran + queued)
 
 
 def _pauses(rows: Sequence[Step]) -> int:

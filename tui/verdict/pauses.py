@@ -135,7 +135,8 @@ def pause_evidence(found: Pauses, noun: str) -> tuple[Evidence, ...]:
 def _how_often(found: Pauses, noun: str) -> str:
     """ "checkpoint every 50 steps", "one checkpoint so far"."""
     if found.spacing_steps is not None:
-        return f"{noun} every {found.spacing_steps:.0f} steps"
+        steps = round(found.spacing_steps)
+        return f"{noun} every {steps} steps" if steps > 1 else f"{noun} in every step"
     return f"one {noun} so far" if found.events == 1 else f"{found.events} {noun}s so far"
 
 

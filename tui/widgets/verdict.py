@@ -293,6 +293,10 @@ def _label(word: str, width: int, role: str = "dim") -> Span:
     return Span(f"   {word:<{indent - 3}}", role)
 
 
+GAIN_GAP: Final = 3
+"""Cells before a gain: with two it read as a part of the sentence that goes on below it."""
+
+
 def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = True) -> list[Row]:
     """What to do, and what it would gain, over as many of `lines` as it needs; with its
     parentheses, if `whole`."""
@@ -306,7 +310,8 @@ def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = T
         advice = elided(advice)
     if width < NARROW:
         gain = gain.removesuffix(" faster")
-    text = within(advice, room - len(gain) - 1, max(1, lines))
+    beside = len(gain) + GAIN_GAP if gain else 1
+    text = within(advice, room - beside, max(1, lines))
     if width >= NARROW and len(text) == 1:
         longer = gain_interval_of(finding)
         gain = longer if len(text[0]) + len(longer) + 2 <= room else gain

@@ -32,6 +32,8 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "checkpoint": (*TRAIN, *SAVE),
     "evaluation": (*TRAIN, "evaluate (train.py:30)", *FORWARD),
     "other": (*TRAIN, "count_words (metrics.py:7)"),
+    "printed": (*TRAIN, "count_words (metrics.py:9)", "_str (torch/_tensor_str.py:722)"),
+    "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),
 }
 NO_PROBE = Missing(t_ns=0, source="probe", reason="none in the process")
 NO_GPU = Missing(t_ns=0, source="nvml", reason="no NVIDIA driver")

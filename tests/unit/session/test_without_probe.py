@@ -85,6 +85,23 @@ def test_without_a_gpu(
     assert snapshot.verdict.since_step is None
 
 
+def test_without_a_gpu_nothing_waits_for_one() -> None:
+    """A line that reads a tensor is Python like any other there: "GPU wait ~63%" was shown beside
+    "no NVIDIA driver"."""
+    snapshot = snapshot_of(chunks({"printed": 0.6, **TRAINS}, 24))
+    assert snapshot.sampled is not None
+    assert snapshot.sampled.share("synchronisation").mean == 0.0
+    assert snapshot.sampled.share("other").mean > 0.2
+    assert kinds(snapshot)[0] == "host"
+
+
+def test_a_main_thread_that_joins_another_is_reported_to_wait() -> None:
+    """ "No sample of the training yet" was all that was shown, for ever."""
+    snapshot = snapshot_of(chunks({"joins": 1.0}, 24))
+    assert kinds(snapshot) == ("incomplete", "thread")
+    assert "<module> (train.py:90)" in snapshot.verdict.finding.evidence[0].text
+
+
 def test_what_is_named_beside_a_wait_is_where_it_waits() -> None:
     """And not where the main thread is most of the time."""
     finding = snapshot_of(chunks({"serial": 0.3, **TRAINS}, 24)).verdict.finding
@@ -205,6 +222,15 @@ def test_a_process_without_torch_is_reported_to_have_none() -> None:
     snapshot = watched(made, [], 7)
     assert kinds(snapshot) == ("incomplete", "torch")
     assert reason in snapshot.verdict.finding.evidence[0].text
+
+
+def test_what_trains_nothing_is_not_stalled() -> None:
+    """ "STALLED, critical" came after 20 s of a `sleep`."""
+    made = session()
+    made.ingest(Missing(t_ns=5 * S, source="torch", reason="no torch loaded"))
+    seen: list[AnyObservation] = [*chunks({"joins": 1.0}, 40)]
+    seen += [processes(second * S, 0.0, ()) for second in range(41)]
+    assert kinds(watched(made, seen, 41)) == ("incomplete", "torch")
 
 
 def test_stacks_that_are_refused_leave_no_verdict_and_show_it() -> None:

@@ -46,8 +46,23 @@ def too_early(window: SampleWindow) -> Finding | None:
             evidence = (Evidence(missing.reason, "proc"),)
             return state("incomplete", signal, "info", f"no verdict: {why}", evidence)
     if not have:
-        return state("warming-up", None, "info", "no sample of the training yet")
+        return _waits_for_a_thread(window) or state(
+            "warming-up", None, "info", "no sample of the training yet"
+        )
     return state("warming-up", None, "info", f"{have} of {limits.SAMPLED_LEAST} samples")
+
+
+def _waits_for_a_thread(window: SampleWindow) -> Finding | None:
+    """Samples are of the main thread, which waits for another that may train."""
+    stacks = window.stacks
+    if stacks is None or stacks.main_samples < limits.SAMPLED_LEAST:
+        return None
+    if stacks.main_waits < MOST_OF_IT:
+        return None
+    headline = "the main thread waits for another thread: if that trains, only the probe sees it"
+    evidence = tuple(place_evidence(place, "main-thread") for place in stacks.main[:1])
+    advice = ("with the probe: gpuwatch attach --inject, or gpuwatch run",)
+    return state("incomplete", "thread", "info", headline, evidence, advice)
 
 
 def no_cause(window: SampleWindow) -> Finding:
@@ -92,6 +107,8 @@ def stalled(window: SampleWindow) -> Finding | None:
     still = window.sampled.still
     if still is None or window.ended or not _nothing_runs(still):
         return None
+    if find_missing(window.missing, "torch") is not None:
+        return None  # nothing is expected to move
     idle = still.gpu_busy is None or still.gpu_busy < limits.STILL_GPU
     if still.age_s < (limits.STILL_S if idle else limits.STILL_BESIDE_GPU_S):
         return None
@@ -127,14 +144,10 @@ def _nothing_runs(still: Still) -> bool:
 
 
 def host(window: SampleWindow) -> Finding | None:
-    """Without a GPU a line that would wait for one is Python like any other. With one, only as much
-    as it stood idle for; abstains without such a counter."""
+    """With a GPU only as much as it stood idle for; abstains without such a counter."""
     known = window.sampled
     own = known.share("other")
-    if not window.gpu_present:
-        waits = known.share("synchronisation")
-        own = Share(*(min(1.0, a + b) for a, b in zip(_ends(own), _ends(waits), strict=True)))
-    elif not has_gpu_activity(window):
+    if window.gpu_present and not has_gpu_activity(window):
         return None
     emptied = share_where(known.host, empties_cache) if window.gpu_present else 0.0
     own = Share(*(max(0.0, part - emptied) for part in _ends(own)))

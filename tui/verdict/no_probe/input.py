@@ -7,10 +7,11 @@ from ..code_places import worker_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import with_interval
 from ..format import cores, percent
-from ..loader import Feeding
+from ..loader import Feeding, ran_at_most
 from ..on_device import counted_by, idle_of
 from ..rules.input import cores_used, oversubscribed
 from ..rules.input_pattern import (
+    SERIAL,
     Explained,
     best_of,
     cheaper,
@@ -19,6 +20,7 @@ from ..rules.input_pattern import (
     limited_by,
     named,
     waiting,
+    waiting_itself,
 )
 from ..scoring import cause
 from ..stack_samples import Sampled
@@ -102,11 +104,11 @@ def _explained(window: SampleWindow, share: float) -> Explained:
 
 
 def _serial(window: SampleWindow, share: float) -> Explained:
-    text = "num_workers=0: the training process loads every batch itself"
-    places = folded(window.sampled.loading)
+    places, own = folded(window.sampled.loading), _own(window, share)
+    if (why := waiting_itself(window, own, places)) is not None:
+        return why
     place = places[0] if places else None
-    evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
-    own = Feeding(0, STEP, share * STEP, None, share * STEP, share * STEP, STEP, window.cores)
+    evidence = (Evidence(SERIAL, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
     plan, forecast = own.plan(), None
     advice = [cheaper(place)]
     if plan is not None and window.cores != 1:
@@ -114,6 +116,16 @@ def _serial(window: SampleWindow, share: float) -> Explained:
         advice.insert(0, more + limited_by(own, plan.wanted))
         forecast = best_of(own, plan.batch_ns)
     return Explained("serial", evidence, tuple(advice), forecast=forecast)
+
+
+def _own(window: SampleWindow, share: float) -> Feeding:
+    """The training process as its own loader: a batch costs what its thread ran, at the most."""
+    make = min(share, ran_at_most(window))
+    used = 1.0
+    if window.host.main_cpu_percent is not None:
+        used = max(0.0, window.host.main_cpu_percent / 100 - make)
+    waited, costs = share * STEP, make * STEP
+    return Feeding(0, STEP, waited, None, waited, costs, used * STEP, window.cores)
 
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:

@@ -21,7 +21,7 @@ from ..code_places import (
     works_on_host,
 )
 from ..cpu_wait import asleep
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import alone_on_cpu, interval_of
 from ..format import ms, percent
@@ -89,7 +89,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
             "ms",
         )
     ]
-    mine = by_user_function(_mine(places))
+    mine = by_user_function(_mine(window))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     if window.gpu_present and window.activity is not None:
         text = f"the GPU is idle {percent(most)} of the time"
@@ -117,7 +117,7 @@ def asleep_within(window: StepWindow) -> Finding | None:
     slept, places = asleep(window), main_places(window)
     if slept is None or not places:
         return None
-    mine = _mine(places)
+    mine = _mine(window)
     activity, most = window.activity, slept
     if window.gpu_present:
         if activity is None or activity.busy is None:
@@ -185,11 +185,12 @@ def beside_the_net(window: StepWindow) -> Finding | None:
     mine = [one for one in read if not (clips(one) or UPDATED.search(one.line))]
     known_ns = LEARNED_BESIDE * backward_ns + named_ns(window.steps)
     known = known_ns / max(1, spent(window.steps).wall_ns)
-    share = beyond(share_seen(window, mine.__contains__), known)
+    seen = share_seen(window, mine.__contains__)
+    share = beyond(seen, known)
     if share.low < CONTRIBUTOR:
         return None
     where = by_user_function(mine)
-    return cause(
+    found = cause(
         "host",
         None,
         share,
@@ -199,6 +200,12 @@ def beside_the_net(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_on_the_host(window, share.mean),
     )
+    forecast = _forecast(found)
+    if forecast is None or forecast.high is None:
+        return replace(found, forecast=forecast)
+    # What may have been learned need not have been: at the most all that was seen is gone.
+    most = max(forecast.high, speedup_of(seen.high))
+    return replace(found, forecast=replace(forecast, high=most))
 
 
 def _users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
@@ -206,11 +213,13 @@ def _users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
     return [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
 
 
-def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
+def _mine(window: StepWindow) -> list[FrameShare]:
     """What is the user's own and no other rule's: a batch that is made belongs to the loader, and
-    at a copy to the GPU the driver sleeps."""
-    mine = _users_lines(places)
-    return [one for one in mine if not (clips(one) or waits_for_gpu(one) or copies_to_gpu(one))]
+    at a copy to the GPU the driver sleeps. Without a GPU `item()` is Python like any other."""
+    mine = [one for one in _users_lines(main_places(window)) if not clips(one)]
+    if not window.gpu_present:
+        return mine
+    return [one for one in mine if not (waits_for_gpu(one) or copies_to_gpu(one))]
 
 
 def host(window: StepWindow) -> Finding | None:
@@ -232,12 +241,18 @@ def host(window: StepWindow) -> Finding | None:
     computed = on_cpu(window) or beside_gpu(window)
     if computed is not None and (computed.share or 0.0) > most:
         first = computed
-    if first is None or window.gpu_present or first.speedup is None or first.forecast is not None:
+    if first is None or window.gpu_present or first.forecast is not None:
         return first
-    shares = first.share, first.share_low, first.share_high
-    limited = first.speedup < speedup_of(first.share or 0.0)  # the loader is the limit then
-    forecast = (interval_of if limited else alone_on_cpu)("host", first.speedup, *shares)
-    return replace(first, forecast=forecast)
+    return replace(first, forecast=_forecast(first))
+
+
+def _forecast(found: Finding) -> Forecast | None:
+    """Without a GPU."""
+    if found.speedup is None:
+        return None
+    shares = found.share, found.share_low, found.share_high
+    limited = found.speedup < speedup_of(found.share or 0.0)  # the loader is the limit then
+    return (interval_of if limited else alone_on_cpu)("host", found.speedup, *shares)
 
 
 def _steady(window: StepWindow) -> Finding | None:
@@ -284,7 +299,7 @@ def _steady(window: StepWindow) -> Finding | None:
                 f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms"
             )
         ]
-    mine = by_user_function(_mine(places))
+    mine = by_user_function(_mine(window))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:

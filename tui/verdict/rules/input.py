@@ -39,6 +39,7 @@ from .input_cores import crowded_out
 from .input_epoch_start import begun_anew, begun_beside, epoch_start, is_short
 from .input_on_host import or_kept_on_gpu
 from .input_pattern import (
+    SERIAL,
     Explained,
     Explanation,
     best_of,
@@ -52,7 +53,9 @@ from .input_pattern import (
     named,
     or_without_any,
     received,
+    split_stream,
     waiting,
+    waiting_itself,
 )
 
 
@@ -128,10 +131,10 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     """The batch costs the training thread what it would cost a worker: that is the forecast."""
     if feeding.workers != 0:
         return None
-    text = "num_workers=0: the training process loads every batch itself"
-    evidence = [Evidence(text, "hook", 0.0, "workers")]
     places = loading_places(window)
-    evidence += named(places, "main-thread")
+    if (why := waiting_itself(window, feeding, places)) is not None:
+        return why
+    evidence = [Evidence(SERIAL, "hook", 0.0, "workers"), *named(places, "main-thread")]
     advice = [cheaper(places[0] if places else None)]
     plan, forecast = feeding.plan(), None
     if plan is not None and feeding.cores != 1:
@@ -140,7 +143,7 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         first = _workers_first(feeding, plan)
         forecast = best_of(feeding, plan.batch_ns) if first else None
         wanted = f"num_workers 0 → {plan.workers}{_kept(window, feeding)}"
-        more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited}){split_stream(window)}"
         if not first and feeding.fills_cores:
             more = f"workers will not help: {costs}, and both need the {cores(feeding.cores or 1)}"
         advice.insert(0 if first else 1, more)
@@ -193,13 +196,14 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
     more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)}"
+    split = split_stream(window)
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
         apart = thread_advice(window)
         if not comes_first(plan, feeding.other_ns * (1 - taken_by_workers(window))):
-            return Explained("workers", tuple(evidence), (less, f"{more} ({costs})", *apart))
-        best, advice = best_of(feeding, plan.batch_ns), (f"{more} ({costs})", less, *apart)
+            return Explained("workers", tuple(evidence), (less, f"{more} ({costs}){split}", *apart))
+        best, advice = best_of(feeding, plan.batch_ns), (f"{more} ({costs}){split}", less, *apart)
         return Explained("workers", tuple(evidence), advice, forecast=best)
     if full is not None:
         wont = f"more workers will not help: {full.text}{limited_by(feeding, plan.wanted)}"

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Final
 
 from ..code_places import reads, share_where, worker_places
 from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advice
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
-from ..loader import HANDED_NS, Feeding, WorkerPlan, all_made
+from ..loader import HANDED_NS, Feeding, WorkerPlan, all_made, ran_at_most
 from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
@@ -43,6 +44,7 @@ class WithoutWorkers:
 
 Explanation = Callable[[StepWindow, Feeding], Explained | None]
 
+SERIAL: Final = "num_workers=0: the training process loads every batch itself"
 ALWAYS = 0.995
 """Part of the time that rounds to 100%."""
 _DECODERS = ("ImageFile.py", "Image.py", "JpegImagePlugin.py", "PngImagePlugin.py", "_image.py")
@@ -186,6 +188,34 @@ def limited_by(feeding: Feeding, wanted: int) -> str:
     return f"; {wanted} workers would hide it, you have {cores(feeding.cores)}"
 
 
+def waiting_itself(
+    window: RunFacts, feeding: Feeding, places: tuple[FrameShare, ...]
+) -> Explained | None:
+    """Batches that the training process loads itself, and that mostly wait: for a server, an object
+    store, a lock, a sleep. Workers that wait need no core. None where more of them give next to
+    nothing."""
+    plan = feeding.plan(limits.STORAGE_WORKERS_PER_CORE) if feeding.sleeps else None
+    if plan is None or plan.batch_ns >= feeding.batch_ns * (1 - limits.WORTH_DOING):
+        return None
+    ran = ran_at_most(window)
+    text = f"{SERIAL}, and needs a core for {percent(ran)} of the time"
+    evidence = (Evidence(text, "proc", ran), *named(places, "main-thread"))
+    more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)}: who waits needs no "
+    more += f"core{split_stream(window)}"
+    where = f" in {place_name(places[0])}" if places else ""
+    less = f"or keep what it waits for{where} on a local disk or in memory, or fetch many at once"
+    forecast = best_of(feeding, plan.batch_ns)
+    return Explained("serial", evidence, (more, less), forecast=forecast)
+
+
+def split_stream(window: RunFacts) -> str:
+    """What workers need of a dataset without a length, which is iterable: "" for others."""
+    loader = window.loaders[0] if isinstance(window, StepWindow) and window.loaders else None
+    if loader is None or loader.kind == "wrap" or loader.batches is not None:
+        return ""
+    return "; its __iter__ must split the stream by get_worker_info(), or each worker repeats it"
+
+
 def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     """80 % of the wait in 15 % of the steps, while workers have time to spare.
 
@@ -285,6 +315,7 @@ def waiting(window: RunFacts, feeding: Feeding) -> Explained | None:
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
         many = f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
         many += f"batch waits {ms(feeding.make_ns or 0.0)} and uses little{have}"
+        many += split_stream(window)
         advice.insert(0 if first else 1, many)
     evidence = (Evidence(text, "proc", use.cpu_percent, "%"), *named(shown, "worker"))
     sub = "storage" if on_disk else "waits"

@@ -67,6 +67,18 @@ def test_a_slow_loop_is_named_by_its_function() -> None:
     assert finding.evidence[1].text == "50% of main-thread samples are in spread (train.py:60)"
 
 
+def test_a_line_that_reads_tensors_is_named_where_there_is_no_gpu() -> None:
+    """Norms, read one by one: "do it less often" named no line."""
+    norms = FrameShare(
+        *(0.5, "<listcomp> (train.py:20)", None, "norms = [p.grad.norm().item() for p in some]"),
+        *("synchronisation", 100),
+    )
+    convolution = FrameShare(*CONVOLUTION, phase="forward", samples=100, in_net=True)
+    seen = Stacks(200, (norms, convolution), 0, (), None)
+    finding = verdict(window(even(60, **WORK, other_ms=20), stacks=seen)).finding
+    assert finding.advice[0].endswith("in one tensor expression: <listcomp> (train.py:20)")
+
+
 def test_a_phase_of_the_users_is_the_hosts_under_its_name() -> None:
     rows = even(60, **WORK, phases_ms={"logging": 12.0})
     finding = verdict(window(rows)).finding

@@ -1,0 +1,50 @@
+"""Batches that the training process loads itself, and that wait instead of computing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import HostUse
+from tests.unit.verdict.windows import loader, waiting
+
+READ = FrameShare(0.9, "__getitem__ (remote.py:9)", None, "reply = client.get(key)", "data", 180)
+
+
+def found(ran: float, **fields: Any) -> Finding:
+    """Of 110 ms a step 96 wait for data, on two cores, of which the thread runs so much."""
+    host = HostUse(main_cpu_percent=100 * ran, thread_cpu=ran, run_delay=0.0)
+    seen = waiting(0, 96, stacks=Stacks(200, (READ,), 0, (), None), **fields)
+    finding = input_bound(replace(seen, host=host))
+    assert finding is not None
+    return finding
+
+
+def test_more_workers_than_cores_where_batches_wait() -> None:
+    """A dataset that asks a server, 1 ms a sample: "num_workers 0 → 1, 1.03x" without a probe and
+    "make it cheaper" with one, where eight workers on two cores gave 3.0x."""
+    waits = found(0.15)
+    assert waits.sub == "serial"
+    assert waits.advice[0].startswith("num_workers 0 → 6, about 6.9x: who waits needs no core")
+    assert waits.forecast is not None
+    assert waits.forecast.speedup == pytest.approx(110 / 16, rel=0.05)
+    assert "needs a core for 15% of the time" in " ".join(one.text for one in waits.evidence)
+    assert "__getitem__ (remote.py:9)" in waits.advice[1]
+
+
+def test_who_computes_a_batch_needs_a_core() -> None:
+    computes = found(0.95)
+    assert any("num_workers 0 → 2" in advice for advice in computes.advice)
+    assert "who waits" not in " ".join(computes.advice)
+
+
+@pytest.mark.parametrize(("batches", "split"), [(None, True), (1_000, False)])
+def test_a_stream_has_to_be_split_among_workers(batches: int | None, split: bool) -> None:
+    """An iterable dataset of 12 samples gave 96 to eight workers."""
+    stream = (loader(0, batches=batches),)
+    for ran in (0.15, 0.95):
+        advice = " ".join(found(ran, loaders=stream).advice)
+        assert ("get_worker_info()" in advice) is split
