@@ -163,9 +163,9 @@ class ConnectionStore:
         if self.ended is None:
             return None
         ago_s = max(0, now_ns - self.ended.t_ns) / 1e9
-        return f"{self._end_text(self.ended)} {_ago(ago_s)} ago"
+        return f"{self.end_text(self.ended)} {_ago(ago_s)} ago"
 
-    def _end_text(self, ended: TargetEnded) -> str:
+    def end_text(self, ended: TargetEnded) -> str:
         """By its exit status; where that is not known, by what the probe has seen of the
         interpreter's end: an exit code may be any then."""
         if ended.code is not None or ended.signal is not None:

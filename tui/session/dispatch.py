@@ -251,7 +251,7 @@ class Stores:
         if self.link.ended is None:
             self.link.ended = ended
             step = self.steps.total or None
-            self.events.add("ended", ended.t_ns, step, f"training {ended.text}")
+            self.events.add("ended", ended.t_ns, step, f"training {self.link.end_text(ended)}")
 
 
 def _unseen(before: Step, after: Step) -> int:

@@ -95,6 +95,16 @@ def test_without_a_gpu_nothing_waits_for_one() -> None:
     assert kinds(snapshot)[0] == "host"
 
 
+def test_batches_that_wait_need_workers_and_no_cores() -> None:
+    finding = snapshot_of(chunks({"serial": 9.0, **TRAINS}, 24), main=15.0).verdict.finding
+    assert (finding.kind, finding.sub) == ("input", "serial")
+    assert "who waits needs no core" in finding.advice[0]
+    assert finding.forecast is not None
+    assert finding.forecast.low < finding.forecast.speedup / 2
+    computes = snapshot_of(chunks({"serial": 9.0, **TRAINS}, 24), main=100.0).verdict.finding
+    assert "who waits" not in " ".join(computes.advice)
+
+
 def test_a_main_thread_that_joins_another_is_reported_to_wait() -> None:
     """ "No sample of the training yet" was all that was shown, for ever."""
     snapshot = snapshot_of(chunks({"joins": 1.0}, 24))
