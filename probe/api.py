@@ -186,7 +186,7 @@ def _about_to_fork() -> None:
     except Exception as error:
         if is_users(error):
             raise  # Python shows it: nothing that is raised before a fork ends it
-        # the warning is shown
+        # Else only Python's own warning is shown.
 
 
 def _is_only_other_thread() -> bool:

@@ -100,7 +100,7 @@ class AskMemory:
 
 Asked = Subscribe | AskCollectives | AskProfile | AskMemory
 Request = Asked | Literal["leave", "stacks"]
-"""A monitor goes away; it asks where every thread is."""
+"""`leave`: the monitor disconnects. `stacks`: it asks where every thread is."""
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
     "subscribe": ((int, int, bool, int, int, str, bool), 3),
     "leave": ((int,), 1),
@@ -109,14 +109,14 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
     "profile": ((int, int, bool, str, str, int), 4),
     "memory": ((int, bool, str), 3),
 }
+"""Types of each request's fields, and how many it has at least. What is appended by a newer monitor
+is passed over."""
 _MADE: Final[dict[str, type[Asked]]] = {
     "subscribe": Subscribe,
     "collectives": AskCollectives,
     "profile": AskProfile,
     "memory": AskMemory,
 }
-"""Types of each request's fields, and how many it has at least. What is appended by a newer monitor
-is passed over."""
 
 
 def decode_request(frame: bytes) -> Request:

@@ -78,8 +78,9 @@ class Ring:
         """Of the next that is put, and of the oldest that is not read."""
 
     def put(self, value: Any, now_ns: int, between: "Between | None") -> bool:
-        """Have the device write it, with the norms since the one before, or None for one that is
-        asked for afterwards. False where all cells wait for the device."""
+        """Start a copy of a norm into the next cell. `between`: the norms skipped since the last
+        copy; None where this one was skipped itself and is looked up later. False where all cells
+        wait for the device."""
         head = self._head
         after = (head + 1) % CELLS
         if after == self._tail:

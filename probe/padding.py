@@ -34,12 +34,13 @@ PLAIN: Final = (bool, int, float, str, bytes)
 """Beside tensors, what a net does not compute on."""
 
 FEWEST_ROWS: Final = 4
+"""Rows of ids without a mask from which padding is judged."""
 MOST_ROWS: Final = 32
+"""That are looked at."""
 FEWEST_IDS: Final = 16
+"""Positions of a row from which it may be a text."""
 FEWEST_LENGTHS: Final = 3
-"""Rows of ids without a mask that are looked at, positions, and numbers of ids that the rows have
-without what may be padding: texts are of all lengths, what is missing of a row of features is not.
-"""
+"""Different lengths among the rows: texts vary in length, a table of features does not."""
 
 PaddingSeen = tuple[int, int, int, int, bool]
 """The fields of `messages.PaddingSeen`: rows that were looked at, positions of each, how many of

@@ -94,8 +94,8 @@ class Recorder:
         self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
         """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
-        """What more than a mark is wanted, of a kind and the object at hand; None nearly always.
-        Another thread may set it at any moment: who calls it reads it once."""
+        """Called behind each mark with its kind and the object concerned; None while only marks are
+        wanted. Another thread may change it at any time: read it once into a local."""
 
     def mark(
         self,
@@ -104,8 +104,8 @@ class Recorder:
         detail: int = marks.NO_DETAIL,
         sight: Callable[[Any], Any] | None = None,
     ) -> None:
-        """Record a boundary, now, with an integer; with `sight`, with what that sees in `what`:
-        None, an integer, or anything else, which stands beside the marks.
+        """Record a boundary, now, with an integer. `sight(what)` computes it: an int goes into the
+        word, None means no detail, and anything else is kept in `rare`, whose number the word has.
 
         Nothing that fails in here reaches the user's loop.
         """

@@ -1,6 +1,6 @@
-"""Gradients that a backward makes and that are cleared before their optimizer has stepped: of a
-discriminator that only hands them on to its generator, of a critic below an actor's loss, of a net
-that is asked for its input's gradient alone.
+"""Gradients that are computed and then cleared before their optimizer steps: the backward of a
+generator also fills its discriminator's gradients, that of an actor its critic's, and an attack on
+an input those of the whole net.
 
 One parameter of each optimizer is looked at as a backward begins and ends, for a microsecond: a
 gradient that is there after a backward and gone at a later one, while its optimizer has not stepped
@@ -19,8 +19,8 @@ from .unused import above, is_parameter, is_sharded
 from .users import users_among
 
 MOST_BACKWARDS: Final = 32
-"""In a turn, which has one whole way from step to step of each optimizer: with five updates of a
-critic for each of an actor 22."""
+"""Looked at in one turn, which holds a whole interval between two steps of every optimizer: 22
+backwards where a critic updates five times for each update of its actor."""
 MOST_NODES: Final = 8_000
 """Of all those graphs, and of each: 30 ms, once in a run (two cores, torch 2.13)."""
 COUNTED: Final = (*PRODUCTS, COMPILED, "CudnnRnn", "MkldnnRnn", "ThnnFused", "ScaledDotProduct")

@@ -1,6 +1,6 @@
-"""A layer that one forward calls again and again, though no call waits for what another has made:
-as a decoder's scores of a vocabulary, made for each word in its turn where the words were known.
-One call for all of them reads its weight once.
+"""A linear layer that one forward calls many times, though no call depends on another's result: an
+output projection applied word by word where all words are known. One call for all of them reads its
+weight once.
 
 The graph shows it, but for what has no gradient: a choice by `argmax` that goes into the next turn.
 """

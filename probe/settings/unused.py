@@ -27,10 +27,10 @@ NUMBERS: Final = 8
 """Of so many parameters so many numbers, spread over them: 0.1 ms, and of their gradients at each
 look."""
 LOOKS: Final = 3
-"""At so many backwards, half a second and more apart, gradients of before are still there…"""
+"""Looks in a row, half a second apart or more, at which the old gradient is still there."""
 ADDED: Final = 64
-"""…and each was added to so often since it was made: more than anybody's micro-batches before an
-update by hand that makes them anew. Of one that sets them to zero they would look so by chance."""
+"""Additions to a gradient since it was made, from which on it is taken to grow without ever being
+cleared: more than anybody's micro-batches before an update by hand that makes it anew."""
 SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
 Numbers = tuple[float, ...] | None

@@ -109,9 +109,9 @@ def evaluation_start_ns(window: StepWindow) -> float:
 
 
 def shared_starts(window: StepWindow) -> list[int]:
-    """Of evaluations behind an epoch the start of their own workers, in each row of the window, ns:
-    the training's start in the same step, and to keep workers takes both away. So it is the
-    loader's, and no part of what evaluations take."""
+    """Start-up of evaluations' own workers, ns in each row of the window, where it falls into the
+    same step as the restart of the training's. `persistent_workers` removes both, so that it is
+    charged to the loader and not to the evaluations."""
     if not training_restarts(window):
         return [0] * len(window.steps)
     return [row.shared_startup_ns for row in window.steps]
