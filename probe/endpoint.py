@@ -162,17 +162,18 @@ class Endpoint:
             arrived += [(name, message) for message in taken]
         return arrived
 
-    def send(self, peer: bytes, *frame: bytes) -> None:
+    def send(self, peer: bytes, *frame: bytes) -> bool:
         """Send a frame, given in pieces, or drop it: a monitor that does not read never holds
-        anything up."""
+        anything up. Whether it is on its way."""
         found = self._peers.get(peer)
         if found is None or found.waiting_bytes > MOST_WAITING_BYTES:
-            return
+            return False
         header = frame_header(sum(map(len, frame)))
         found.queue(header + frame[0])
         for piece in frame[1:]:
             found.queue(piece)
         self._with(peer, _Peer.flush)
+        return True
 
     def pid_of(self, peer: bytes) -> int | None:
         """The process at the other end, 0 where the kernel does not know it; None once the

@@ -72,6 +72,11 @@ class Peer:
         self.dumped_ns: int | None = None
         """When it was last given a dump."""
 
+    def lost(self, rare: int) -> None:
+        """A message to it was dropped: names, settings and what stands beside marks, which are sent
+        once, are sent again. `rare`: what it was before."""
+        self.names, self.sent_settings, self.rare = 0, {}, rare
+
     def names_to_send(self, names: dict[str, int]) -> list[str]:
         """All of them, if it lacks some."""
         if len(names) == self.names:

@@ -318,7 +318,7 @@ class Server:
 
     def _send_marks(self, identity: bytes, peer: Peer, now_ns: int) -> None:
         assert self._endpoint is not None
-        recorder, first = self._recorder, peer.sequence == 0
+        recorder, first, rare_before = self._recorder, peer.sequence == 0, peer.rare
         since, until = max(peer.next, self._feed.until - marks.RING), self._feed.until
         peer.sequence, peer.next = peer.sequence + 1, until
         rare = [one for one in self._feed.rare if one[0] > peer.rare]
@@ -352,7 +352,8 @@ class Server:
             *("", recorder.notes.to_send(first)),  # the marks' own bytes follow the line
             wrapper_ns,
         )
-        self._endpoint.send(identity, encode_marks(head), *self._page.marks(since, until))
+        if not self._endpoint.send(identity, encode_marks(head), *self._page.marks(since, until)):
+            peer.lost(rare_before)
 
     def _hold(self, endpoint: Endpoint) -> None:
         """See to it that there is a socket. Where that fails, the page has the reason."""

@@ -19,7 +19,7 @@ STEP = (
 
 
 class OneMonitor:
-    """An endpoint with one monitor, which reads everything."""
+    """An endpoint with one monitor, which reads everything while it reads."""
 
     path = "/nowhere/x.sock"
     key = "the key"
@@ -28,6 +28,7 @@ class OneMonitor:
         self.asked: list[tuple[bytes, bytes]] = []
         self.sent: list[bytes] = []
         self.has_newcomer = False
+        self.reads = True
 
     def hold(self) -> None:
         """It is there."""
@@ -40,8 +41,10 @@ class OneMonitor:
     def has_arrived(self) -> bool:
         return bool(self.asked)
 
-    def send(self, peer: bytes, *frame: bytes) -> None:
-        self.sent.append(b"".join(frame))
+    def send(self, peer: bytes, *frame: bytes) -> bool:
+        if self.reads:
+            self.sent.append(b"".join(frame))
+        return self.reads
 
     def pid_of(self, peer: bytes) -> int:
         return 1

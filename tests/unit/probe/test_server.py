@@ -250,6 +250,22 @@ def test_a_fork_starts_behind_its_parents_marks() -> None:
     assert len(body) == 30 * marks.MARK_BYTES
 
 
+def test_what_a_dropped_message_held_is_sent_again() -> None:
+    """A monitor that had not read for a while missed the names of phases for good."""
+    server, recorder, reported = served()
+    reported.subscribe()
+    server.turn()
+    reported.reads = False
+    recorder.mark(marks.PHASE_ENTER, "augment", sight=recorder.name)
+    recorder.mark(marks.PHASE_LEAVE, "augment", sight=recorder.name)
+    server.turn()
+    reported.reads = True
+    server.turn()
+    last = messages.decode_reply(reported.sent[-1])
+    assert isinstance(last, messages.Marks)
+    assert "augment" in last.names
+
+
 def test_who_wants_no_history_gets_what_is_new() -> None:
     server, recorder, reported = served()
     train(recorder, 100)
