@@ -198,7 +198,7 @@ def waiting_itself(
     if plan is None or plan.batch_ns >= feeding.batch_ns * (1 - limits.WORTH_DOING):
         return None
     ran = ran_at_most(window)
-    text = f"{SERIAL}, and needs a core for {percent(ran)} of the time"
+    text = f"num_workers=0, at {percent(ran)} of a core: its batches wait"
     evidence = (Evidence(text, "proc", ran), *named(places, "main-thread"))
     more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)}: who waits needs no "
     more += f"core{split_stream(window)}"

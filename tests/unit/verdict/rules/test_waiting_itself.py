@@ -31,7 +31,8 @@ def test_more_workers_than_cores_where_batches_wait() -> None:
     assert waits.advice[0].startswith("num_workers 0 → 6, about 6.9x: who waits needs no core")
     assert waits.forecast is not None
     assert waits.forecast.speedup == pytest.approx(110 / 16, rel=0.05)
-    assert "needs a core for 15% of the time" in " ".join(one.text for one in waits.evidence)
+    reported = [one.text for one in waits.evidence]
+    assert "num_workers=0, at 15% of a core: its batches wait" in reported
     assert "__getitem__ (remote.py:9)" in waits.advice[1]
 
 
