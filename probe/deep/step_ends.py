@@ -13,8 +13,8 @@ RECENT: Final = 2_048
 
 class StepEnds:
     """Whether a mark ends a step, by the marks that a loop has: a call of `probe.step`; else a
-    fetch behind an optimizer's step; else, without fetches, an optimizer's step behind a backward;
-    else a fetch, or a backward."""
+    fetch behind an optimizer's step; else, without fetches, an optimizer's step behind a backward,
+    or every one where there is no backward; else a fetch, or a backward."""
 
     def __init__(self, kinds: set[int]) -> None:
         self._updated = self._began = False
@@ -23,7 +23,9 @@ class StepEnds:
         elif marks.OPTIMIZER_LEAVE in kinds and marks.FETCH_ENTER in kinds:
             self._end, self._behind = marks.FETCH_ENTER, marks.OPTIMIZER_LEAVE
         elif marks.OPTIMIZER_LEAVE in kinds:
-            self._end, self._behind = marks.OPTIMIZER_LEAVE, marks.BACKWARD_ENTER
+            backwards = marks.BACKWARD_ENTER in kinds
+            self._end = marks.OPTIMIZER_LEAVE
+            self._behind = marks.BACKWARD_ENTER if backwards else marks.OPTIMIZER_ENTER
         else:
             fetches = marks.FETCH_ENTER in kinds
             self._end, self._behind = marks.FETCH_ENTER if fetches else marks.BACKWARD_ENTER, 0

@@ -14,6 +14,11 @@ LOOPS = {
     "accumulation": ((*FETCH, *BACKWARD, *FETCH, *BACKWARD, *UPDATE), marks.FETCH_ENTER),
     "two optimizers": ((*FETCH, *BACKWARD, *UPDATE, *BACKWARD, *UPDATE), marks.FETCH_ENTER),
     "no loader": ((*BACKWARD, *UPDATE), marks.OPTIMIZER_LEAVE),
+    "no loader and no backward": (UPDATE, marks.OPTIMIZER_LEAVE),
+    "the same, by a subclass that calls its parent's step": (
+        (UPDATE[0], *UPDATE, UPDATE[1]),
+        marks.OPTIMIZER_LEAVE,
+    ),
     "no optimizer": ((*FETCH, *BACKWARD), marks.FETCH_ENTER),
     "backward alone": (BACKWARD, marks.BACKWARD_ENTER),
     "inference": (FETCH, marks.FETCH_ENTER),
