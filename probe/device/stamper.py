@@ -66,7 +66,9 @@ class Stamper:
         """Complete steps that may still be stamped."""
         self._on = False
         """The open step is being stamped from its beginning."""
-        self._explicit = self._loader = False
+        self._explicit = False
+        """`probe.step()` was called: it alone ends a step."""
+        self._loader = False
         """A fetch was seen: it begins a step. Without one, an optimizer step ends it."""
         self._optimizer = self._stepped = False
         """An optimizer was seen at all, and since the last boundary."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..model.observations import FullMemory
-from .system import CGROUP, cgroup_folders, number_in
+from .system import CGROUP, cgroup_folders, counter_in, number_in
 
 
 class OomKill(NamedTuple):
@@ -57,7 +57,7 @@ class OomWatch:
     def _counts(self) -> _Counts:
         kills = _counter(self._folders[0], "oom_kill") if self._folders else 0
         limits = tuple(_reached(folder) for folder in self._folders)
-        return _Counts(kills, limits, _named(self._vmstat, "oom_kill"))
+        return _Counts(kills, limits, counter_in(self._vmstat, "oom_kill"))
 
 
 def _has_memory(folder: Path) -> bool:
@@ -65,19 +65,10 @@ def _has_memory(folder: Path) -> bool:
 
 
 def _counter(folder: Path, name: str) -> int:
-    return _named(folder / "memory.events", name) or _named(folder / "memory.oom_control", name)
+    return counter_in(folder / "memory.events", name) or counter_in(
+        folder / "memory.oom_control", name
+    )
 
 
 def _reached(folder: Path) -> int:
-    return _named(folder / "memory.events", "oom") or number_in(folder / "memory.failcnt") or 0
-
-
-def _named(path: Path, name: str) -> int:
-    try:
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except (OSError, ValueError):
-        pass  # the group ended with its last process, or this kernel does not count
-    return 0
+    return counter_in(folder / "memory.events", "oom") or number_in(folder / "memory.failcnt") or 0

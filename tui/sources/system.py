@@ -70,12 +70,8 @@ def memory_of(
 def _given_back(folder: Path) -> int:
     """Bytes of a cgroup's memory that the kernel gives back on demand, as `docker stats` and
     Kubernetes' working set leave out: inactive pages of files, of all groups below it too."""
-    try:
-        lines = (folder / "memory.stat").read_text().splitlines()
-    except OSError:
-        return 0
-    held = {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
-    return held.get("total_inactive_file", held.get("inactive_file", 0))
+    stat = folder / "memory.stat"
+    return counter_in(stat, "total_inactive_file") or counter_in(stat, "inactive_file")
 
 
 def cgroup_folders(pid: int, root: Path, proc: Path) -> list[Path]:
@@ -117,6 +113,18 @@ def _quota(folder: Path) -> float | None:
     most_us = number_in(folder / "cpu.cfs_quota_us")
     period_us = number_in(folder / "cpu.cfs_period_us")
     return most_us / period_us if most_us and most_us > 0 and period_us else None
+
+
+def counter_in(path: Path, name: str) -> int:
+    """The number behind a name in a cgroup's file; 0 where there is none."""
+    try:
+        for line in path.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    except (OSError, ValueError):
+        pass  # the group ended with its last process, or this kernel does not count
+    return 0
 
 
 def number_in(path: Path) -> int | None:
