@@ -3,6 +3,7 @@
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +26,19 @@ class Exporter:
     url: str
 
     def page(self) -> list[str]:
-        """The samples."""
-        with urllib.request.urlopen(self.url, timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
+        """The samples. Where it has ended, what it wrote is what fails the test."""
+        try:
+            with urllib.request.urlopen(self.url, timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+        except urllib.error.URLError:
+            if self.process.poll() is not None:
+                pytest.fail(f"it ended with {self.process.returncode}: {self._wrote()}")
+            raise
         return [line for line in lines if not line.startswith("#")]
+
+    def _wrote(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
 
     def until(self, *patterns: str) -> list[str]:
         """The page, once every pattern is found in some sample."""
