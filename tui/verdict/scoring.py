@@ -158,7 +158,7 @@ def _cut(other: Finding, share: float, top: Finding) -> Finding:
 def _beside(top: Finding, other: Finding) -> Finding:
     if top.share is None or other.share is None or other.share <= top.share:
         return other
-    why = f"a fix gives back about {percent(worth(other))}"
+    why = f"a fix gives back about {percent(worth(other))}, {top.kind}'s {percent(worth(top))}"
     if worth(other) > worth(top):
         why = "not for long enough to be the verdict"
     return replace(other, headline=f"{other.headline}; {why}")

@@ -65,7 +65,7 @@ def test_a_larger_share_beside_the_headline_shows_why_it_does_not_lead() -> None
     """The update is part of training: what a fix leaves of it is known to be about half."""
     update = holding("optimizer", 0.40)
     [beside] = within_the_wall(holding("input", 0.30), [update])
-    assert beside.headline == "optimizer; a fix gives back about 20%"
+    assert beside.headline == "optimizer; a fix gives back about 20%, input's 30%"
     [smaller] = within_the_wall(holding("input", 0.30), [holding("host", 0.2)])
     assert smaller.headline == "host"
 
