@@ -142,7 +142,7 @@ ROWS: list[tuple[Any, ...]] = [
     ("D13 unfused kernels", limited(tensor=2, dram=85), "torch.compile(model)"),
     # -- beside the table
     ("a wait with its line", syncing("total += loss.item()"),
-     "`loss.item()` at train.py:88: keep it on the GPU", "every 15 steps"),
+     "`loss.item()` at train.py:88: keep it on the GPU", "15 times as seldom"),
     ("a wait for a shape", syncing("kept = x[mask]"), "torch.where(mask, a, b)"),
     ("an embedding", optimizing(parameters=3, parameter_bytes=900 * MIB, stacks=lines(
         (0.2, "embedding (torch/nn/functional.py:2567)", "x = self.table(ids)"))), "SparseAdam"),

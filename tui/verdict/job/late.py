@@ -306,17 +306,20 @@ OWN_PHASES: Final[tuple[RankPhase, ...]] = (
 )  # fmt: skip
 """In which a rank loses time of its own, the surest first. In the backward they wait for each
 other."""
+_MAY_WAIT: Final[tuple[RankPhase, ...]] = ("optimizer", "other")
+"""Behind the backward, where they do so if gradients are averaged by hand."""
 
 
 def by_phases(ranks: Sequence[RankFacts]) -> LateRank | None:
-    """The rank that spends most beyond the others in a phase before they meet in the backward; None
-    where none stands out, or fewer than two are known."""
+    """The rank that spends most beyond the others in a phase of its own; None where none stands
+    out, or fewer than two are known."""
     if len(ranks) < 2:
         return None
     lost: list[tuple[RankFacts, RankPhase, float, float]] = [
         (rank, phase, rank.phases_ms.get(phase, 0.0), _median(ranks, rank, phase))
         for rank in ranks
         for phase in OWN_PHASES
+        if phase not in _MAY_WAIT or not _computes_less(rank, ranks)
     ]
     most = max(own - others for _, _, own, others in lost)
     by_sureness = sorted(lost, key=lambda one: (OWN_PHASES.index(one[1]), one[3] - one[2]))
@@ -333,6 +336,12 @@ def by_phases(ranks: Sequence[RankFacts]) -> LateRank | None:
     spread = min(share, limits.LEAST_LATE)
     interval = Share(share, share - spread, min(1.0, share + spread))
     return LateRank(rank, by, interval, None, own_ms, others_ms, from_collectives=False)
+
+
+def _computes_less(rank: RankFacts, ranks: Sequence[RankFacts]) -> bool:
+    """Its forward is shorter than the others': behind the backward it may wait for them."""
+    own_ms = rank.phases_ms.get("forward", 0.0)
+    return own_ms < (1 - limits.COMPUTES_LESS) * _median(ranks, rank, "forward")
 
 
 def _median(ranks: Sequence[RankFacts], without: RankFacts, phase: RankPhase) -> float:

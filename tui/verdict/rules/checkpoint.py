@@ -19,10 +19,12 @@ def checkpoint(window: StepWindow) -> Finding | None:
     if found.share.mean < CONTRIBUTOR and found.longest_ns < LONG_PAUSE_NS:
         return None
     evidence = pause_evidence(found, "checkpoint")
-    advice = (
-        f"save every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
+    advice: tuple[str, ...] = (
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
+    if found.share.mean > TARGET_BUDGET:
+        every = f"save every {found.affordable_steps:,} steps"
+        advice = (f"{every}: it would cost {percent(TARGET_BUDGET)}", *advice)
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
     if found.events == 1:
         headline = f"one checkpoint took {ms(found.longest_ns)}"

@@ -41,6 +41,10 @@ AT_ONCE: Final = (
 """C-GCN on H200s: 3.4 to 3.9x by the one, 4.8x by the other."""
 PINNED: Final = "pin_memory=True and .to(device, non_blocking=True)"
 WITHOUT_CHECKS: Final = "torch.distributions.Distribution.set_default_validate_args(False)"
+NO_WAIT: Final = (
+    "leave it out: nothing needs it but a clock, and events of the GPU's time it without a wait "
+    "(torch.cuda.Event(enable_timing=True))"
+)
 UNCHECKED: Final = f"leave out the checks of distributions' arguments ({WITHOUT_CHECKS})"
 
 
@@ -121,9 +125,13 @@ def _advice(waiting: Sequence[FrameShare], share: float, copies: str) -> tuple[s
     """
     if not waiting:
         return ()
-    steps = round(share / TARGET_BUDGET)
-    seldom = f"keep it on the GPU (.detach()) and read it every {steps} steps"
+    # Not "every so many steps": the share does not tell in how many of them it is read now.
+    seldom = (
+        f"keep it on the GPU (.detach()) and read it {round(share / TARGET_BUDGET)} times as seldom"
+    )
     place = waiting[0]
+    if "synchronize(" in place.line:
+        return (f"{_named([place])}: {NO_WAIT}",)
     if checks_arguments(place):
         rest = _advice([one for one in waiting if not checks_arguments(one)], share, copies)
         return (f"{UNCHECKED}: they ask the GPU each time", *rest)

@@ -27,6 +27,8 @@ LATE_BY: Final = 0.1
 """Where there are phases alone: a rank is late when it leads the others by this part of a step."""
 ALIKE: Final = 0.7
 """A surer phase that holds this part of the most that a rank lost is the one that is named."""
+COMPUTES_LESS: Final = 0.1
+"""By so much a rank's forward is shorter than the others', where they do not have the same work."""
 
 NCCL_SM: Final = 0.18
 """Multiprocessors that NCCL's kernels keep active, as GPM reads them on an H200."""

@@ -41,6 +41,15 @@ def test_a_long_checkpoint_is_reported_however_rare() -> None:
     assert [finding.kind for finding in judged.contributors] == ["checkpoint"]
 
 
+def test_a_rare_checkpoint_is_not_told_to_come_more_often() -> None:
+    """One of 32 s in 500 steps of 4 s is 1.6 % of the time: "save every 400 steps"."""
+    rows = run(500, lambda n: {"forward_ms": 4_000, "checkpoint_ms": 32_000 if n == 250 else 0})
+    found = checkpoint(window(rows))
+    assert found is not None
+    assert "another thread" in found.advice[0]
+    assert len(found.advice) == 1
+
+
 def test_the_runs_start_makes_two_checkpoints_a_rhythm() -> None:
     """One in the last 19 steps, of which it comes in every tenth: 1.07 s for ten of 0.18 s."""
     rows = run(29, lambda n: {"forward_ms": 184, "checkpoint_ms": 1_069 * (n % 10 == 0)})

@@ -169,6 +169,20 @@ def test_hosts_phases_blame_nobody_on_gpus() -> None:
     assert (late.rank.rank, late.by, late.from_collectives) == (0, "other", False)
 
 
+def test_a_rank_that_waits_behind_its_backward_is_not_late() -> None:
+    """The tutorial's `average_gradients`, on CPUs whose collectives are not read: rank 0 computes
+    twice as long, and rank 1 waits for it in Python between the phases, or in ZeRO's update."""
+    slow = rank(0, forward=12.0, other=0.3)
+    for waiting in (rank(1, forward=6.0, other=18.0), rank(1, forward=6.0, optimizer=18.0)):
+        late = late_rank(job(slow, waiting, exchange=None, on_gpu=False))
+        assert late is not None
+        assert (late.rank.rank, late.by) == (0, "compute")
+    logs = rank(1, forward=11.8, other=18.0)
+    late = late_rank(job(slow, logs, exchange=None, on_gpu=False))
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, "other")
+
+
 def test_one_checkpoint_in_twelve_steps_is_enough_with_its_mark() -> None:
     waits = [(0, 400.0 if step % 12 == 0 else 0.0) for step in range(48)]
     shown = job(rank(0, checkpoint=33.0), rank(1), exchange=exchange(*waits, step_ms=62))

@@ -9,12 +9,14 @@ from msgspec import structs
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.rules.sync import sync
+from gpuwatch.tui.verdict.rules.sync import NO_WAIT, sync
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, stacks
 
 STEPS = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
+
+SELDOM = "if step % 10 == 0: log(loss.item())"
 
 ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 8, "optimizer_ms": 2}
 
@@ -47,6 +49,20 @@ def test_waits_that_leave_the_gpu_idle(line: str, call: str) -> None:
     assert found.advice[0].startswith(f"`{call}` at train.py:88: ")
     assert launch(seen) is None
     assert Engine().judge(seen).finding.kind == "sync"
+
+
+def test_what_is_read_now_and_then_is_read_more_rarely() -> None:
+    """A loss that every tenth step reads: "read it every 6 steps"."""
+    found = sync(gpu_window(STEPS, ON_GPU, stacks=on_line(0.14, SELDOM), activity=activity(88)))
+    assert found is not None
+    assert found.advice[0].endswith("read it 6 times as seldom")
+
+
+def test_a_wait_that_nothing_reads_is_left_out() -> None:
+    line = "torch.cuda.synchronize()"
+    found = sync(gpu_window(STEPS, ON_GPU, stacks=on_line(0.4, line), activity=activity(70)))
+    assert found is not None
+    assert found.advice == (f"`{line}` at train.py:88: {NO_WAIT}",)
 
 
 def test_a_tensor_whose_elements_are_compared_one_by_one() -> None:
