@@ -84,7 +84,9 @@ class FlopCount:
             self._refuse(mode.why_not)
             return
         recorder.count_with(None)
-        recorder.notes.add(recorder.now_ns(), "flops", "counted", float(mode.flops))
+        now_ns = recorder.now_ns()
+        recorder.notes.add(now_ns, "flops", "convolutions", float(mode.convolved))
+        recorder.notes.add(now_ns, "flops", "counted", float(mode.flops))
 
     def _take_off(self) -> None:
         self._mode.__exit__(None, None, None)
@@ -157,6 +159,8 @@ def _counting() -> Any:
 
     class Counting(TorchDispatchMode):
         flops = 0
+        convolved = 0
+        """Those of convolutions, which may run in another type."""
         why_not = ""
 
         def __torch_dispatch__(
@@ -178,7 +182,9 @@ def _counting() -> Any:
             if name.startswith(ATTENTION):
                 self.flops += _attention(args, "backward" in name)
             elif (formula := flop_registry.get(packet)) is not None:
-                self.flops += formula(*args, **kwargs, out_val=out)
+                flops = formula(*args, **kwargs, out_val=out)
+                self.flops += flops
+                self.convolved += flops * ("convolution" in name)
 
     made: Any = Counting
     return made()

@@ -318,7 +318,8 @@ class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives")
 
 
 class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):
-    """The collective in which ranks stand while none of them moves; numbers below 0: none."""
+    """The collective in which ranks stand while none of them moves; numbers below 0: none, and
+    with `ranks`: none of those here, which stand as well."""
 
     number: int
     name: str = ""
@@ -327,6 +328,9 @@ class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):
     outside: tuple[int, ...] = ()
     ranks: tuple[StandingRank, ...] = ()
     """Those that run here, by number."""
+    group: str = ""
+    members: tuple[int, ...] = ()
+    """All ranks of its process group, on every host; empty where they are not known."""
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):

@@ -52,6 +52,21 @@ PEAKS: Final = (
 """The first pattern that is found in a device's name."""
 
 
+def mixed_peak_flops_s(
+    device: str, precision: Precision, of_convolutions: Precision, convolved: float
+) -> float | None:
+    """Peak of a step of which `convolved` of the FLOPs, 0 to 1, are convolutions in a type of their
+    own, FLOP/s: by the time that each part takes at least. Without tensor cores tf32 is fp32."""
+    peaks = [
+        peak_flops_s(device, one) or (peak_flops_s(device, "float32") if one == "tf32" else None)
+        for one in (precision, of_convolutions)
+    ]
+    matrices, convolutions = peaks
+    if not matrices or not convolutions:
+        return None
+    return 1.0 / ((1.0 - convolved) / matrices + convolved / convolutions)
+
+
 def peak_flops_s(device: str, precision: Precision) -> float | None:
     """Dense peak of a device by its name, FLOP/s; None for a device that is not known, a part of
     one (MIG), or a type that it has no products of."""

@@ -19,6 +19,10 @@ EXCHANGE_NS: Final = 2_000_000_000
 MOST_ROWS: Final = 2_000
 """Of a rank's collectives that are kept: as many as a flight recorder holds."""
 MOST_BOUNDS: Final = 4_000
+WORLD: Final = "0"
+"""The first process group, of all ranks, by the name that PyTorch's flight recorder has for it."""
+STANDING_NS: Final = 30_000_000_000
+"""What an agent reports of ranks that stand holds for so long: it does so every few seconds."""
 
 
 class JobMerge:
@@ -88,21 +92,31 @@ class JobMerge:
             if (exchanged := self._exchanges(now_ns)) is not None:
                 found.append(exchanged)
         if found:
-            found += self._standing(now_ns)
+            found += self._standing(now_ns, lost)
         return found
 
-    def _standing(self, now_ns: int) -> list[AnyObservation]:
-        """What stands in all of the job: who is not in it is what the others wait for."""
-        known = [one for one in self._pending.values() if one.number >= 0]
-        self._pending = {host: one for host, one in self._pending.items() if one.number >= 0}
-        if not known:
+    def _standing(self, now_ns: int, lost: Mapping[str, bool]) -> list[AnyObservation]:
+        """What stands in all of the job: who of its group is not in it is what the others wait for.
+        A host whose link is lost cannot tell that its ranks have gone on."""
+        self._pending = {
+            host: one
+            for host, one in self._pending.items()
+            if not lost.get(host, False)
+            and now_ns - one.t_ns - self._shifts_ns.get(host, 0) < STANDING_NS
+        }
+        within: dict[tuple[str, tuple[int, ...]], list[PendingSeen]] = {}
+        for one in self._pending.values():
+            if one.number >= 0:
+                within.setdefault((one.group, one.members), []).append(one)
+        if not within:
             stood, self._stands = self._stands, False
             return [PendingSeen(t_ns=now_ns, number=-1)] if stood else []
-        most = max(known, key=lambda one: (one.number, len(one.inside)))
-        inside = {rank for one in known if one.number == most.number for rank in one.inside}
-        outside = tuple(sorted(self._host_of.keys() - inside))
+        live = {rank for rank, host in self._host_of.items() if not lost.get(host, False)}
+        merged = [_of_group(seen, live) for seen in within.values()]
+        most = max(merged, key=lambda one: (bool(one.outside), len(one.inside)))
+        places = tuple(place for one in self._pending.values() for place in one.ranks)
         self._stands = True
-        return [replace(most, t_ns=now_ns, inside=tuple(sorted(inside)), outside=outside)]
+        return [replace(most, t_ns=now_ns, ranks=places)]
 
     def _seen(self, now_ns: int, lost: Mapping[str, bool]) -> RanksSeen:
         first = self._newest[self._first].seen
@@ -144,6 +158,21 @@ class JobMerge:
         hosts = tuple(self._host_of[rank] for rank in ranks)
         fabric = fabric_of(self._rows)
         return CollectivesSeen(t_ns=now_ns, ranks=ranks, steps=steps, hosts=hosts, fabric=fabric)
+
+
+def _of_group(seen: Sequence[PendingSeen], live: set[int]) -> PendingSeen:
+    """Of what hosts report of one process group: the newest collective, and who of the ranks that
+    are known is in it. Gloo's flight recorder does not tell a group's ranks: those of the first
+    group are all, those of another one whom its hosts name."""
+    most = max(seen, key=lambda one: (one.number, len(one.inside)))
+    inside = {rank for one in seen if one.number == most.number for rank in one.inside}
+    members = set(most.members)
+    if not members:
+        named = {rank for one in seen for rank in (*one.inside, *one.outside)}
+        members = live if most.group in ("", WORLD) else named
+    return replace(
+        most, inside=tuple(sorted(inside)), outside=tuple(sorted((members & live) - inside))
+    )
 
 
 _COUNTED: Final = (

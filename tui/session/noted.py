@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ..messages import Noted
 from ..model.noted import Figure, NotFinite, Numerics, Throughput
 from ..model.observations import ActivitySeen, GpusSeen
-from ..model.peaks import Precision, peak_flops_s
+from ..model.peaks import Precision, mixed_peak_flops_s
 from ..model.snapshot import StepStats
 from ..settings import Settings
 from ..steps import Step
@@ -66,6 +66,8 @@ class NotedStore:
         self._totals: dict[str, deque[tuple[int, float]]] = {}
         self._tokens: deque[float] = deque(maxlen=TOKENS)
         self._flops: float | None = None
+        self._convolved_flops: float | None = None
+        """Those of convolutions among them; None where they were not counted apart."""
         self._why_no_flops = ""
         self._counted_ns = 0
         """When that was done: the step before it was slow for it."""
@@ -120,8 +122,7 @@ class NotedStore:
         flops_step = None if given_s is None else given_s / steps_s
         if given_s is None and self._flops is not None:
             flops_step, flops_s = self._flops, self._flops * steps_s
-        precision = precision_of(settings)
-        peak = peak_flops_s(self._device, precision) if precision and self._device else None
+        peak, peak_of = self._peak(settings)
         tensor = _mean([row.tensor for row in self._activity])
         dram = _mean([row.dram for row in self._activity])
         watts = _slope(self._energy)
@@ -135,7 +136,7 @@ class NotedStore:
             why_no_flops=self._why_no_flops,
             flops_s=flops_s,
             peak_flops_s=peak,
-            peak_of=f"{self._device}, {precision}" if peak is not None else "",
+            peak_of=peak_of,
             mfu=flops_s / peak if flops_s is not None and peak is not None else None,
             tensor_percent=tensor,
             dram_percent=dram,
@@ -144,6 +145,24 @@ class NotedStore:
         )
 
     # ------------------------------------------------------------------------------------------
+
+    def _peak(self, settings: Settings | None) -> tuple[float | None, str]:
+        """FLOP/s, and of what; None of an unknown device or type."""
+        precision = precision_of(settings)
+        if settings is None or precision is None or not self._device:
+            return None, ""
+        of_convolutions, convolved = convolutions_of(settings, precision), 0.0
+        if of_convolutions != precision:
+            if self._convolved_flops is not None and self._flops:
+                convolved = self._convolved_flops / self._flops
+            elif settings.filters != 0:
+                return None, ""
+        peak = mixed_peak_flops_s(self._device, precision, of_convolutions, convolved)
+        if peak is None:
+            return None, ""
+        used = of_convolutions if convolved >= 1.0 else precision
+        kinds = f"{precision} and {of_convolutions}" if 0.0 < convolved < 1.0 else used
+        return peak, f"{self._device}, {kinds}"
 
     def _take(self, note: Noted) -> None:
         self.clips |= note.kind == "norm"
@@ -156,6 +175,8 @@ class NotedStore:
                 _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
         elif note.kind == "tokens":
             self._tokens.append(note.figure)
+        elif note.kind == "flops" and note.name == "convolutions":
+            self._convolved_flops = note.figure
         elif note.kind == "flops":
             self._flops, self._why_no_flops = note.figure, ""
             self._counted_ns = note.t_ns
@@ -256,8 +277,8 @@ def not_finite_note(found: NotFinite) -> Note:
 
 
 def precision_of(settings: Settings | None) -> Precision | None:
-    """The type that most dense products have, by the settings of the run; None where they are not
-    known or of another kind (quantised)."""
+    """The type of products of matrices, by the settings of the run; None where they are not known
+    or of another kind (quantised)."""
     if settings is None:
         return None
     kind = settings.autocast or settings.parameter_dtype
@@ -265,9 +286,17 @@ def precision_of(settings: Settings | None) -> Precision | None:
         return "bfloat16"
     if kind == "float16":
         return "float16"
-    if kind == "float32":
+    if kind == "float32" and settings.matmul_precision:
         return "float32" if settings.matmul_precision == "highest" else "tf32"
     return None
+
+
+def convolutions_of(settings: Settings, precision: Precision) -> Precision:
+    """The type of convolutions, where that of matrices is this: cuDNN's run in tf32 unless somebody
+    forbids it (`torch.backends.cudnn.allow_tf32`)."""
+    if precision not in ("float32", "tf32"):
+        return precision
+    return "float32" if settings.cudnn_tf32 is False else "tf32"
 
 
 def _keep(rows: deque[_Row], row: _Row) -> None:

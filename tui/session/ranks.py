@@ -136,7 +136,14 @@ class RankStore:
         self._pending = None
         if seen.number >= 0:
             self._pending = Pending(
-                seen.number, seen.name, seen.bytes, seen.inside, seen.outside, seen.ranks
+                seen.number,
+                seen.name,
+                seen.bytes,
+                seen.inside,
+                seen.outside,
+                seen.ranks,
+                seen.group,
+                seen.members,
             )
 
     def job(self, now_ns: int) -> Job | None:

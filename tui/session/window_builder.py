@@ -213,12 +213,10 @@ class Assessment:
         finding = self.judge.verdict.finding
         self.ledger = _ledger(window, (finding, *self.judge.verdict.contributors))
         if isinstance(window, StepWindow) and window.job is not None and window.job.ranks:
-            late = late_rank(window.job)
-            self.job = JobVerdict(
-                window.job,
-                late,
-                job_finding(window.job, late, finding, self.judge.verdict.contributors),
-            )
+            late, others = late_rank(window.job), self.judge.verdict.contributors
+            before = self.job.finding if self.job is not None else None
+            of_job = job_finding(window.job, late, finding, others, before)
+            self.job = JobVerdict(window.job, late, of_job)
             self.judge.verdict = beside_the_job(self.judge.verdict, self.job.finding)
         is_stalled = finding.kind == "stalled" or finding.sub == IDLE
         self.lacks_stacks = is_stalled and stores.link.lacks("stacks") and standing is None

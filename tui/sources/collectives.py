@@ -4,6 +4,7 @@ A rank's probe answers any monitor that holds its key, whether that watches the 
 comes is parsed and matched here, and only what each step's exchange took is handed on.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 class _Group(msgspec.Struct):
     ranks: str = ""
+    """Their numbers in the job, as "[0, 1]"."""
 
 
 class _Status(msgspec.Struct):
@@ -54,7 +56,13 @@ class Trace(msgspec.Struct):
     pg_config: dict[str, _Group] = {}
     pg_status: dict[str, _Status] = {}
 
+    def members_of(self, group: str) -> tuple[int, ...]:
+        """All ranks of a process group, by number; empty where they are not known."""
+        known = self.pg_config.get(group, _Group())
+        return tuple(sorted(map(int, _RANK.findall(known.ranks))))
 
+
+_RANK: Final = re.compile(r"\d{1,9}")
 _decoder: Final[msgspec.json.Decoder[Trace]] = msgspec.json.Decoder(Trace, strict=False)
 BYTES: Final = {
     "Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Byte": 1, "Char": 1,

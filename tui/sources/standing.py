@@ -68,7 +68,7 @@ class Standstill:
             return []
         fresh = {rank: one for rank, one in answers.items() if one.reply.taken_ns >= moved_ns}
         found = pending_of(fresh, [one.rank for one in silent])
-        if found is None:
+        if found is None and len(live) >= seen.world_size:
             return []
         standing = tuple(
             self._standing(one, found, fresh.get(one.rank), frames.get(one.rank)) for one in live
@@ -76,6 +76,9 @@ class Standstill:
         if seen.t_ns - moved_ns < STANDS_NS:
             return []
         self._stands = True
+        if found is None:
+            # They may be who ranks on other hosts wait for.
+            return [PendingSeen(t_ns=seen.t_ns, number=-1, ranks=standing)]
         return [
             PendingSeen(
                 t_ns=seen.t_ns,
@@ -85,13 +88,15 @@ class Standstill:
                 inside=found.inside,
                 outside=found.outside,
                 ranks=standing,
+                group=found.group,
+                members=found.members,
             )
         ]
 
     def _standing(
         self,
         use: RankUse,
-        pending: Pending,
+        pending: Pending | None,
         answer: Answer | None,
         unasked: Sequence[Frame] | None,
     ) -> StandingRank:
@@ -99,7 +104,7 @@ class Standstill:
         own = unasked if unasked is not None else answer.reply.frames if answer is not None else ()
         short_of = ShortPaths(use.pid).of
         way = way_to(tuple(frame_text(frame, short_of) for frame in own))
-        its = pending.of(use.rank) or StandingRank(use.rank)
+        its = (pending and pending.of(use.rank)) or StandingRank(use.rank)
         before, self._places[use.rank] = self._places.get(use.rank), own
         silent = unasked is not None
         stays = silent or (bool(own) and own == before)
@@ -129,7 +134,8 @@ class Standstill:
 
 def pending_of(answers: Mapping[int, Answer], silent: Collection[int] = ()) -> Pending | None:
     """The collective that some ranks are in and others not, or that all are in; None where every
-    rank has ended what it began. Where all who answer are in it, those that are silent are not."""
+    rank has ended what it began. Where all who answer are in it, those of its group that are silent
+    are not."""
     traces = {rank: answer.trace for rank, answer in answers.items()}
     groups = {group for trace in traces.values() for group in trace.pg_status}
     found: list[Pending] = []
@@ -148,6 +154,8 @@ def pending_of(answers: Mapping[int, Answer], silent: Collection[int] = ()) -> P
         if not inside:
             continue
         outside = [rank for rank, one in known.items() if one.last_enqueued_collective < number]
+        members = next(filter(None, (traces[rank].members_of(group) for rank in known)), ())
+        mute = tuple(rank for rank in silent if not members or rank in members)
         entries = {rank: entry_of(traces[rank], group, number) for rank in inside}
         entry = entries[inside[0]]
         found.append(
@@ -156,12 +164,14 @@ def pending_of(answers: Mapping[int, Answer], silent: Collection[int] = ()) -> P
                 name=_name_of(entry),
                 bytes=bytes_of(entry) if entry else None,
                 inside=tuple(sorted(inside)),
-                outside=tuple(sorted(outside or silent)),
+                outside=tuple(sorted(outside or mute)),
                 ranks=tuple(
                     StandingRank(rank, name=_name_of(one), bytes=bytes_of(one))
                     for rank, one in sorted(entries.items())
                     if one is not None
                 ),
+                group=group,
+                members=members,
             )
         )
     return max(found, key=lambda one: (len(one.outside) > 0, len(one.inside)), default=None)

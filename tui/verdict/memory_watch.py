@@ -94,7 +94,8 @@ class _Growing:
             self._floor_bytes = grown.blocks.lows[0].bytes
             self._leak = not grown.gives_back and (self._leak or grown.leak)
             self._finding = memory_growth(place, grown, self._leak, window)
-        self.trend = None
+        if not self._entered.holds:
+            self.trend = None  # one test that fails ends neither the finding nor its trend
         if grown is not None:
             first, last = line_of(grown)
             left = exhaustion(place, grown, window)

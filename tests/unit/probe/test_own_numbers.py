@@ -197,8 +197,11 @@ def test_flops_of_a_step_are_those_counted_by_hand(recorder: Recorder, case: str
             out = net(batch)
         (out if case == "gpt" else out.float().square().mean()).backward()
         sgd.step()
-    (row,) = noted(recorder, "flops")
+    convolved, row = noted(recorder, "flops")
     assert row[3] == by_hand
+    assert convolved[2] == "convolutions"
+    part = convolved[3] / row[3]
+    assert part > 0.9 if case == "resnet" else part == 0.0
     assert torch._C._len_torch_dispatch_stack() == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RanksSeen
 from gpuwatch.tui.remote.frames import LinkError
-from gpuwatch.tui.remote.job import JobMerge
+from gpuwatch.tui.remote.job import STANDING_NS, JobMerge
 from gpuwatch.tui.remote.node import (
     MOST_WAITING,
     NodeReports,
@@ -19,6 +19,7 @@ from gpuwatch.tui.remote.node import (
 from gpuwatch.tui.session.ranks import RankStore
 from gpuwatch.tui.verdict.job.exchange import Bounds
 from gpuwatch.tui.verdict.job.late import LateRank, late_rank
+from gpuwatch.tui.verdict.job.standing import Pending, StandingRank
 from gpuwatch.tui.verdict.rules.straggler import late_finding
 from tests.unit.remote.jobs import report
 from tests.unit.session.making import MS, S
@@ -132,6 +133,58 @@ def test_who_is_not_in_the_collective_that_stands_is_on_any_host() -> None:
     merge.add("node0", report(2, range(0, 2), 4), 0)
     (after,) = (one for one in merge.take(2 * S, {}) if isinstance(one, PendingSeen))
     assert after.number == -1
+
+
+def standing(merge: JobMerge, at_s: int, lost: dict[str, bool] | None = None) -> PendingSeen:
+    """What stands in all of the job by then."""
+    merge.add("node0", report(at_s, range(0, 2), 4), 0)
+    (seen,) = (one for one in merge.take(at_s * S, lost or {}) if isinstance(one, PendingSeen))
+    return seen
+
+
+def two_nodes() -> JobMerge:
+    merge = JobMerge("node0")
+    for host in (0, 1):
+        merge.add(f"node{host}", report(1, range(2 * host, 2 * host + 2), 4), 0)
+    return merge
+
+
+def test_ranks_of_another_group_are_not_waited_for() -> None:
+    """Tensor-parallel groups within the nodes, of which one has ended its collective 7."""
+    merge = two_nodes()
+    first = PendingSeen(t_ns=S, number=5, inside=(0,), outside=(1,), group="1", members=(0, 1))
+    merge.stands("node0", first)
+    second = PendingSeen(t_ns=S, number=7, inside=(2, 3), group="1", members=(2, 3))
+    merge.stands("node1", second)
+    found = standing(merge, 1)
+    assert (found.number, found.inside, found.outside) == (5, (0,), (1,))
+    merge.stands("node0", msgspec.structs.replace(first, members=()))
+    merge.stands("node1", msgspec.structs.replace(second, members=(), group="2"))
+    assert standing(merge, 2).outside == (1,), "gloo does not tell a group's ranks"
+
+
+def test_where_the_missing_rank_is_comes_from_its_own_host() -> None:
+    """Nobody is inside there: its host reports the places alone."""
+    merge = two_nodes()
+    waits = tuple(StandingRank(rank, name="all_reduce", stays=True) for rank in (0, 1))
+    merge.stands("node0", PendingSeen(t_ns=S, number=5, inside=(0, 1), ranks=waits))
+    sleeps = tuple(StandingRank(rank, ("sleep (train.py:9)",), stays=True) for rank in (2, 3))
+    merge.stands("node1", PendingSeen(t_ns=S, number=-1, ranks=sleeps))
+    found = standing(merge, 1)
+    assert found.outside == (2, 3)
+    assert Pending(5, "", None, found.inside, found.outside, found.ranks).is_sure
+
+
+def test_what_a_lost_host_reported_stands_no_more() -> None:
+    merge = two_nodes()
+    for host, inside in (("node0", (0, 1)), ("node1", (2,))):
+        merge.stands(host, PendingSeen(t_ns=S, number=5, inside=inside))
+    assert standing(merge, 1).outside == (3,)
+    merge.stands("node0", PendingSeen(t_ns=2 * S, number=-1))
+    assert standing(merge, 2, lost={"node1": True}).number == -1
+    merge.stands("node1", PendingSeen(t_ns=3 * S, number=6, inside=(2,)))
+    assert standing(merge, 3).inside == (2,)
+    assert standing(merge, 3 + STANDING_NS // S).number == -1, "an agent reports anew till it ends"
 
 
 def test_collectives_come_through_to_the_microsecond() -> None:

@@ -35,11 +35,16 @@ ENTRY: dict[str, Any] = {
 
 
 def reply(
-    entries: list[dict[str, Any]] | None = None, status: dict[str, int] | None = None, **fields: Any
+    entries: list[dict[str, Any]] | None = None,
+    status: dict[str, int] | None = None,
+    ranks: str = "",
+    **fields: Any,
 ) -> Collectives:
-    """An answer; `status`: enqueued and completed, as texts like PyTorch's."""
+    """An answer; `status`: enqueued and completed, as PyTorch's texts; `ranks`: the group's."""
     counters = {f"last_{name}_collective": str(value) for name, value in (status or {}).items()}
     body = {"entries": entries or [], "pg_status": {"0": counters} if status else {}}
+    if ranks:
+        body["pg_config"] = {"0": {"name": "0", "desc": "default_pg", "ranks": ranks}}
     given: dict[str, Any] = {
         "taken_ns": 100 * S, "unix_ns": 5_100 * S, "entries": True, "cost_ns": 1, "modules": [],
         "why_not": "", "body": json.dumps(body).encode(), **fields,

@@ -48,6 +48,14 @@ def test_who_is_silent_is_not_in_it_where_all_who_answer_are() -> None:
     assert (found.inside, found.outside) == ((0,), (1,))
 
 
+def test_who_is_silent_in_another_group_is_not_waited_for() -> None:
+    one = answers(reply([], {"enqueued": 9, "completed": 8}, ranks="[0, 2]"))
+    found = pending_of(one, silent=(1, 2))
+    assert found is not None
+    assert (found.inside, found.outside) == ((0,), (2,))
+    assert (found.group, found.members) == ("0", (0, 2))
+
+
 def test_ranks_in_different_collectives_are_distinguished() -> None:
     small = {**ENTRY, "collective_seq_id": 9, "input_sizes": [[3]], "retired": False}
     large = {**small, "input_sizes": [[1024, 1024]]}
@@ -133,6 +141,20 @@ def test_each_rank_that_answers_has_its_line() -> None:
     )
     moved = still.look(ranks_at(101, use(0, 100.9, 101), use(1, 90, 101)))
     assert [one.number for one in moved if isinstance(one, PendingSeen)] == [-1]
+
+
+def test_ranks_that_others_elsewhere_wait_for_have_their_places() -> None:
+    """None of those here is in a collective; the job has more ranks than these."""
+    ended = {"enqueued": 8, "completed": 8}
+    frames = [("main", "/a/train.py", 9), ("sleep", "/a/train.py", 40)]
+    asked = Asked(answers(reply([], ended, frames=frames)))
+    still = Standstill(asked, "/bin/false")
+    (found,) = still.look(ranks_at(100, use(0, 90, 100)))
+    assert isinstance(found, PendingSeen)
+    assert (found.number, found.inside) == (-1, ())
+    assert found.ranks[0].way[-1] == "sleep (train.py:40)"
+    all_here = Standstill(Asked(answers(*[reply([], ended)] * 2)), "/bin/false")
+    assert all_here.look(ranks_at(100, use(0, 90, 100), use(1, 90, 100))) == []
 
 
 def test_a_rank_that_is_seen_twice_at_one_place_stays_there() -> None:

@@ -128,6 +128,14 @@ def test_tf32_off_without_counters_needs_a_product_that_was_seen() -> None:
     assert tf32(on_gpu(unseen, activity=busy, stacks=linear)) is not None
 
 
+def test_the_switch_of_matrices_is_not_for_convolutions() -> None:
+    """A ResNet-50 without counters (A100): cuDNN's run in tf32 as it is."""
+    inside = lines((0.9, "_conv_forward (torch/nn/modules/conv.py:549)", "return F.conv2d("))
+    assert tf32(on_gpu(settings(**FP32), stacks=inside)) is None
+    forbidden = settings(**{**FP32, "cudnn_tf32": False})
+    assert tf32(on_gpu(forbidden, stacks=inside)) is not None
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -46,6 +46,11 @@ class RankFacts:
     """Percent of its GPU's multiprocessors that are at work, by the same; None without them."""
 
     @property
+    def address(self) -> str:
+        """What `gpuwatch attach` takes: its pid, on another host "node2:4711"."""
+        return f"{self.host}:{self.pid}" if self.host else str(self.pid)
+
+    @property
     def busy(self) -> float | None:
         """Percent, by the finer of both."""
         return self.gpu_busy if self.active is None else self.active
@@ -145,13 +150,15 @@ class ExchangeFacts:
         """What DistributedDataParallel has measured: from the first all-reduce to the end of the
         last, less what the backward computed meanwhile; the least over the ranks, since the others'
         waits are not transfer. One iteration of a hundred is no mean: it is never more than all the
-        transfer that the collectives of every step have at most."""
+        transfer that the collectives of every step have at most. One of the warm-up, which takes
+        several steps' time on every rank, shows nothing of them."""
         shares = []
         for sample in self.ddp:
             times = [sample[rank] for rank in self.ranks if rank in sample]
-            if len(times) == len(self.ranks) and all(one.comm_ns > 0 for one in times):
-                least = min(map(_exposed_ns, times))
-                shares.append(min(1.0, least / self.step_ns))
+            if len(times) < len(self.ranks) or any(one.comm_ns <= 0 for one in times):
+                continue
+            if min(map(_iteration_ns, times)) <= limits.SAMPLE_OF_WARM_UP * self.step_ns:
+                shares.append(min(1.0, min(map(_exposed_ns, times)) / self.step_ns))
         if not shares:
             return None
         middle, transfer = median(shares), self.transfer

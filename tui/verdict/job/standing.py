@@ -46,6 +46,10 @@ class Pending:
     """Those that have not: the others wait for them."""
     ranks: tuple[StandingRank, ...] = ()
     """Where each is."""
+    group: str = ""
+    """Its process group's name…"""
+    members: tuple[int, ...] = ()
+    """…and all of its ranks, on every host; empty where they are not known."""
 
     @property
     def disagrees(self) -> tuple[StandingRank, ...]:

@@ -10,6 +10,7 @@ from ..code_places import (
     empties_cache,
     forward_of_net,
     main_places,
+    multiplies,
     share_where,
 )
 from ..findings import EvidenceSource, Note
@@ -17,7 +18,7 @@ from ..format import cores, percent, size
 from ..memory.trends import batch_room
 from ..on_device import on_device
 from ..place_names import call_at, file_of, path_of
-from ..rules.gpu_work import products_seen
+from ..rules.gpu_work import many_convolve, products_seen
 from ..rules.healthy import by_channels_last
 from ..rules.optimizer import nothing_faster
 from ..rules.sync import WITHOUT_CHECKS
@@ -265,7 +266,8 @@ def tf32(window: StepWindow) -> Note | None:
         return None
     if (settings.capability or 0) < limits.TF32_CAPABILITY:
         return None
-    if not products_seen(window):
+    products = [place for place in main_places(window) if multiplies(place)]
+    if not products_seen(window) or (settings.cudnn_tf32 is not False and many_convolve(products)):
         return None
     text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
     if activity is None or activity.fp32 is None or activity.tensor is None:

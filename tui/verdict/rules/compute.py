@@ -10,12 +10,9 @@ from ..busy_parts import uses_tensor_cores
 from ..code_loops import called_in_parts, looped_cells
 from ..code_places import (
     ATTENTION_CALL,
-    convolves,
     main_places,
     multiplies,
     recurs,
-    share_held,
-    share_where,
 )
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain, Replayed, gain_of_kernels, replayed
@@ -44,6 +41,7 @@ from .gpu_work import (
     half_type,
     half_type_gives,
     halved,
+    many_convolve,
     precision,
     products_beside_update,
     products_seen,
@@ -53,8 +51,6 @@ from .gpu_work import (
 
 ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled", "parts")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
-MATRICES: Final = 0.25
-"""Of the samples at products, those at convolutions may be so many."""
 MEASURE_COLLECTIVES: Final = (
     "collectives are measured by PyTorch's flight recorder: on by default since torch 2.11, before "
     "that TORCH_FR_BUFFER_SIZE=2000 (2.8 to 2.10) or TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
@@ -221,7 +217,7 @@ def single_precision(window: StepWindow) -> Finding | None:
     products = [place for place in main_places(window) if multiplies(place)]
     if uses_tensor_cores(settings) or not products:
         return None
-    if share_where(products, convolves) > MATRICES * share_held(products):
+    if many_convolve(products):
         return None
     counters = (seen.sm or 0.0, seen.tensor or 0.0, seen.fp32 or 0.0, seen.dram or 0.0)
     sm, tensor, fp32, dram = (min(1.0, each / seen.busy) for each in counters)

@@ -1,16 +1,18 @@
 """What the counters show a busy GPU busy with, and what could be done about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ...settings import Settings
 from ..busy_parts import uses_tensor_cores
-from ..code_places import main_places, multiplies
+from ..code_places import convolves, main_places, multiplies, share_held, share_where
 from ..findings import Evidence, Finding, Forecast, Kind
 from ..forecast.measured import fused, moving, on_tensor_cores
 from ..format import percent, times
 from ..gpu_activity import GpuActivity
 from ..scoring import severity_of, speedup_of, state
+from ..stack_samples import FrameShare
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE
 from ..window import RunFacts
@@ -127,6 +129,14 @@ def products_seen(window: RunFacts) -> bool:
     return any(map(multiplies, main_places(window)))
 
 
+def many_convolve(products: Sequence[FrameShare]) -> bool:
+    """Of the places with products so many are convolutions that a setting for matrices alone is not
+    theirs: cuDNN's run in tf32 unless somebody forbids it."""
+    return share_where(products, convolves) > MATRICES * share_held(products)
+
+
+MATRICES: Final = 0.25
+"""Of the samples at products, those at convolutions may be so many."""
 TF32_LINE: Final = 'torch.set_float32_matmul_precision("high")'
 BF16_LINE: Final = 'with torch.autocast("cuda", torch.bfloat16)'
 

@@ -66,7 +66,7 @@ def _waited_for(job: Job, pending: Pending, begin: str, what: str) -> Among:
         does = f" but in {doing.phase} for {ms(doing.age_s * 1e9)}" if doing is not None else ""
         headline = f"{begin}{outside} {verb} not in {what},{does}{at}"
     facts = job.facts(first)
-    attach = f": gpuwatch attach {facts.pid}" if facts is not None else ""
+    attach = f": gpuwatch attach {facts.address}" if facts is not None else ""
     cause = LOCK if place is not None and place.silent else ORDER
     return Among(
         headline.rstrip(","), _standing(job), (f"see where {outside} {verb}{attach}", cause)

@@ -11,7 +11,7 @@ from ..job.facts import Job
 from ..job.late import LateBy, LateRank, late_rank, takes_turns
 from ..job.lateness import rhythm_words, since_words
 from ..scoring import cause, speedup_of
-from ..thresholds.hysteresis import ENTER_LOW, ENTER_SHARE
+from ..thresholds.hysteresis import ENTER_LOW, ENTER_SHARE, LEAVE_SHARE
 from ..window import StepWindow
 from .contention import of_the_job
 
@@ -99,8 +99,7 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         many = "process is" if rank.sharers == 1 else "processes are"
         text = f"{rank.sharers} other {many} on its GPU, and none on the others'"
         evidence.append(Evidence(text, "nvml", rank.sharers))
-    target = f"{rank.host}:{rank.pid}" if rank.host else f"{rank.pid}"
-    attach = f"see why on rank {rank.rank}: gpuwatch attach {target}"
+    attach = f"see why on rank {rank.rank}: gpuwatch attach {rank.address}"
     advice = _ADVICE[late.by]
     speedup = speedup_of(late.share.mean)
     found = cause(
@@ -131,18 +130,25 @@ def _numbers(ranks: tuple[int, ...]) -> str:
 
 
 def job_finding(
-    job: Job, late: LateRank | None, own: Finding, others: Sequence[Finding] = ()
+    job: Job,
+    late: LateRank | None,
+    own: Finding,
+    others: Sequence[Finding] = (),
+    before: Finding | None = None,
 ) -> Finding:
     """One for all ranks: that one is late, where that would be a verdict on the others, even if the
     target is it, or that others hold their GPUs, if that costs more; else the target's own, or of
-    the `others` beside that the one that is the verdict on all ranks."""
+    the `others` beside that the one that is the verdict on all ranks. `before`: the job's last one,
+    which leaves at a smaller share than it enters with, as the engine's causes do."""
+    was = before.kind if before is not None else None
     crowded = of_the_job(job)
     if crowded is not None and crowded.share is not None and own.kind not in FIRST:
-        if crowded.share > ENTER_SHARE and (late is None or late.share.mean <= crowded.share):
+        least = LEAVE_SHARE if was == "contention" else ENTER_SHARE
+        if crowded.share > least and (late is None or late.share.mean <= crowded.share):
             return crowded
-        if late is not None and _enters(late):
+        if late is not None and _holds(late, was):
             return late_finding(job, late)
-    if late is not None and late.rank.is_target and _enters(late):
+    if late is not None and late.rank.is_target and _holds(late, was):
         # A transfer takes as long on all ranks: where it is more, it is the others' verdict too.
         is_less = own.kind == "communication" and late.share.mean < (own.share or 0.0)
         return own if is_less else late_finding(job, late)
@@ -162,7 +168,9 @@ def _of_both(job: Job, own: Finding, others: Sequence[Finding]) -> Finding:
 BY_HOST_OR_LINKS: Final[frozenset[Kind]] = frozenset({"launch", "communication"})
 
 
-def _enters(late: LateRank) -> bool:
+def _holds(late: LateRank, was: Kind | None) -> bool:
+    if was == "straggler":
+        return late.share.mean >= LEAVE_SHARE
     return late.share.mean > ENTER_SHARE and late.share.low > ENTER_LOW
 
 

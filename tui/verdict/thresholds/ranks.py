@@ -44,6 +44,9 @@ STRETCHED: Final = 0.5
 SAMPLE_AS_LONG: Final = 0.8
 """Of a step, what an iteration that DistributedDataParallel timed must take to be one like it: on
 two H200s 0.96 of a step; 0.54 where it was timed before a neighbour came."""
+SAMPLE_OF_WARM_UP: Final = 2.0
+"""…and of how many steps' time it is none of them: DistributedDataParallel times its first
+iterations, where kernels are chosen and memory is asked for, and then every hundredth."""
 LATELY: Final = 20
 """Late steps that show how late a rank comes now."""
 AS_LATE: Final = 0.5

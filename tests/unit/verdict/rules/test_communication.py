@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
@@ -60,6 +61,19 @@ def test_what_a_victim_waits_is_no_transfer() -> None:
     """Rank 1 is late: rank 0 spends 33 ms in collectives, of which it transfers 4."""
     window = seen(ddp=({0: ddp(33.0, 3.9), 1: ddp(4.3, 3.9)},))
     assert communication(window) is None
+
+
+def test_an_iteration_of_the_warm_up_is_not_divided_by_a_later_step() -> None:
+    """DistributedDataParallel's only sample so far, of 900 ms, over gloo, which times no transfer:
+    "100% of each step", where it is 12 of 100 ms."""
+    early = ddp(400, 60, iteration=3, forward_ns=150 * MS, backward_ns=410 * MS)
+    took = exchange(*[(0, 0.1)] * 60, step_ms=100.0, ddp=({0: early, 1: early},))
+    steps = tuple(msgspec.structs.replace(one, transfer_ns=None) for one in took.steps)
+    assert replace(took, steps=steps).exposed is None
+    usual = ddp(20, 8, forward_ns=40 * MS, backward_ns=58 * MS)
+    later = replace(took, steps=steps, ddp=({0: early, 1: early}, {0: usual, 1: usual}))
+    assert later.exposed is not None
+    assert later.exposed.mean == pytest.approx(0.12, abs=0.02)
 
 
 def test_hidden_communication_is_none() -> None:

@@ -90,6 +90,24 @@ def test_a_pace_that_is_not_sure_makes_a_range() -> None:
     assert (first, last) == (round(earliest / 600), round(latest / 600))
 
 
+def test_one_test_that_fails_ends_no_trend() -> None:
+    """A leak with plateaus: 18 to 25 alerts for the same memory in half an hour."""
+    draw, watch, level = random.Random(0), MemoryWatch(), 2.0 * GIB
+    points: list[MemoryPoint] = []
+    lost = held = 0
+    for second in range(900):
+        level += draw.uniform(0, 2.4) * MIB * (second // 97 % 3 != 2)
+        points.append(
+            MemoryPoint(20 + 10 * second, second * S, int(level + draw.gauss(0, 10) * MIB))
+        )
+        at = {"memory": tuple(points), "steps_seen": 20 + 10 * second}
+        grows = bool(watch.update(with_fields(window(ROWS, warm_step=10), at)))
+        held += grows
+        lost += grows and not watch.trends
+    assert held > 300
+    assert lost == 0
+
+
 def test_growth_that_is_not_confirmed_has_no_forecast() -> None:
     far = judged(window(ROWS, memory_limit_bytes=999 * GIB), memory=rising(2 * MIB))
     assert far is not None

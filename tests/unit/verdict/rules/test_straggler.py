@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.job.late import LateBy, late_rank
 from gpuwatch.tui.verdict.rules.straggler import (
     beside_the_job,
@@ -16,7 +17,7 @@ from gpuwatch.tui.verdict.rules.straggler import (
 from gpuwatch.tui.verdict.scoring import cause, state
 from gpuwatch.tui.verdict.statistics import without_rows
 from gpuwatch.tui.verdict.window import StepWindow
-from tests.unit.verdict.jobs import ddp, exchange, job, late_each_step, rank
+from tests.unit.verdict.jobs import STEP_MS, ddp, exchange, job, late_each_step, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
@@ -130,6 +131,21 @@ def test_the_late_rank_itself_keeps_its_own_cause_and_the_job_names_it() -> None
     assert job_finding(run, late_rank(run), own).kind == "straggler"
     balanced = job(rank(0), rank(1, target=True), exchange=late_each_step(1, 0))
     assert job_finding(balanced, late_rank(balanced), own) is own
+
+
+def test_a_late_rank_at_the_limit_is_no_new_verdict_at_each_look() -> None:
+    """It leaves at a smaller share than it enters with: 74 changes in 600 looks."""
+    own = state("healthy", None, "info", "")
+
+    def of_job(by_ms: float, before: Finding | None) -> Finding:
+        run = job(rank(0), rank(1, target=True), exchange=late_each_step(1, by_ms))
+        return job_finding(run, late_rank(run), own, before=before)
+
+    late = of_job(0.12 * STEP_MS, None)
+    assert late.kind == "straggler"
+    assert of_job(0.085 * STEP_MS, own) is own
+    assert of_job(0.085 * STEP_MS, late).kind == "straggler"
+    assert of_job(0.06 * STEP_MS, late) is own
 
 
 def test_what_it_costs_the_others_stands_beside_the_late_ranks_own_cause() -> None:
