@@ -36,6 +36,8 @@ NUMPY_PRODUCT: Final = re.compile(
 )
 _BLAS: Final = ("numpy/linalg/", "scipy/linalg/", "sklearn/")
 _PYTORCH: Final = "torch/"
+ARRAYS: Final = ("numpy/", "scipy/", "sklearn/", "skimage/", "pandas/", "PIL/", "cv2/", "networkx/")
+"""Libraries that know no tensors."""
 """Frames name files from their package on. What runs in this one is a phase of its own."""
 
 
@@ -218,7 +220,11 @@ def multiplies_in_numpy(place: FrameShare) -> bool:
 def works_on_host(place: FrameShare) -> bool:
     """Python that launches nothing on the GPU, waits for nothing there and makes no batch: a
     logger's, a metric's, whatever the marks book it as. Lines that call torch are phases of it; a
-    line of the user's own that could not be read may call it."""
+    line of the user's own that could not be read may call it. What a library of arrays does in a
+    net's hook, or in a backward, is none of theirs."""
+    within_net = place.phase == "backward" or is_in_forward(place)
+    if within_net and path_of(place.frame).startswith(ARRAYS):
+        return not place.makes
     if place.phase != "other" or not is_users(place) or clips(place):
         return False
     if at_own_line(place) and not place.line:

@@ -142,6 +142,10 @@ ALIKE = {
     for i in range(n):
         self.total += (x[i] * self.w).sum()  # HERE
         count += 1""",
+    "a sum of several terms": """
+    for i in range(n):
+        p, t = x[i], y[i]
+        total = total + 1 - (2 * (p * t).sum() + 1) / (p.sum() + t.sum() + 1)  # HERE""",
     "a counter that is read": """
     for row in x:
         kept.append(self.net(row, position[i]))  # HERE

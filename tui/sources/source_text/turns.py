@@ -160,18 +160,27 @@ def read_by(statement: ast.AST) -> set[str]:
         return set[str]().union(*map(names_in, (*changed.args, *changed.keywords)))
     if not isinstance(statement, ast.Assign):
         return names_in(statement)
-    return names_in(_added_by(statement) or statement.value)
+    added = _added_by(statement)
+    return names_in(statement.value) if added is None else set[str]().union(*map(names_in, added))
 
 
-def _added_by(statement: ast.Assign) -> ast.expr | None:
-    """What `loss = loss + …` adds; None of another."""
-    value = statement.value
+def _added_by(statement: ast.Assign) -> list[ast.expr] | None:
+    """What `loss = loss + 1 - …` adds; None of another."""
+    terms = _terms(statement.value)
+    to = [ast.unparse(one) for one in statement.targets]
+    at = next((at for at, one in enumerate(terms) if [ast.unparse(one)] == to), None)
+    if at is None or len(terms) < 2:
+        return None
+    others = terms[:at] + terms[at + 1 :]
+    path = _path(terms[at])
+    return None if any(path in names_in(one) for one in others) else others
+
+
+def _terms(value: ast.expr) -> list[ast.expr]:
+    """Of a sum: `a + b - c`."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
-        to = [ast.unparse(one) for one in statement.targets]
-        for one, other in ((value.left, value.right), (value.right, value.left)):
-            if [ast.unparse(one)] == to and _path(one) not in names_in(other):
-                return other
-    return None
+        return [*_terms(value.left), *_terms(value.right)]
+    return [value]
 
 
 def bound_by(statement: ast.AST) -> set[str]:

@@ -21,9 +21,8 @@ from ..code_places import (
     works_on_host,
 )
 from ..cpu_wait import asleep
-from ..findings import Evidence, Finding, Forecast
+from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
-from ..forecast.interval import alone_on_cpu, interval_of
 from ..format import ms, percent
 from ..idle_ledger import (
     evaluated_within,
@@ -37,7 +36,7 @@ from ..loader import loader_floor
 from ..on_device import counted_by, idle_of, on_device
 from ..pauses import Pauses, host_parts, outliers
 from ..place_names import by_user_function, own_frame, place_evidence, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, beyond, lesser, of_samples, share_of
 from ..step_time import between_of, host_phases, named_ns, spent, wall_of
@@ -46,11 +45,8 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .debugging import debugging
 from .on_cpu import beside_gpu, on_cpu
+from .within_net import LEARNED_BESIDE, forecast_on_cpu, looped, unlearned, up_to_seen
 
-LEARNED_BESIDE: Final = 2.1
-"""What a loss, or a net that is no module, takes at the most as a multiple of its backward: so much
-in chains of pointwise operations (`FORWARD_OF_BACKWARD_ON_CPU`), 0.1 to 1.4 of it in ten that were
-written by hand (an LSTM, a CRF, Sinkhorn, SSIM). A detector's targets, set one by one: 59."""
 UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
 """Lines of an update that the user has written."""
 
@@ -159,11 +155,12 @@ def within_phases(window: StepWindow) -> Finding | None:
     if share.low < CONTRIBUTOR:
         return None
     where = by_user_function(filter(works_on_host, main_places(window)))
+    what = "launches nothing" if window.gpu_present else "computes no tensors"
     return cause(
         "host",
         None,
         share,
-        f"{percent(share.mean)} of each step is Python that launches nothing",
+        f"{percent(share.mean)} of each step is Python that {what}",
         (place_evidence(where[0], "main-thread"),),
         (f"do it less often, or on another thread, or in one tensor expression{_at(where)}",),
         loader_floor(window),
@@ -200,12 +197,7 @@ def beside_the_net(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_on_the_host(window, share.mean),
     )
-    forecast = _forecast(found)
-    if forecast is None or forecast.high is None:
-        return replace(found, forecast=forecast)
-    # What may have been learned need not have been: at the most all that was seen is gone.
-    most = max(forecast.high, speedup_of(seen.high))
-    return replace(found, forecast=replace(forecast, high=most))
+    return replace(found, forecast=up_to_seen(found, seen))
 
 
 def _users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
@@ -233,6 +225,8 @@ def host(window: StepWindow) -> Finding | None:
         _steady,
         within_phases,
         beside_the_net,
+        looped,
+        unlearned,
         asleep_within,
     )
     found = [one for judge in judges if (one := judge(window))]
@@ -243,16 +237,7 @@ def host(window: StepWindow) -> Finding | None:
         first = computed
     if first is None or window.gpu_present or first.forecast is not None:
         return first
-    return replace(first, forecast=_forecast(first))
-
-
-def _forecast(found: Finding) -> Forecast | None:
-    """Without a GPU."""
-    if found.speedup is None:
-        return None
-    shares = found.share, found.share_low, found.share_high
-    limited = found.speedup < speedup_of(found.share or 0.0)  # the loader is the limit then
-    return (interval_of if limited else alone_on_cpu)("host", found.speedup, *shares)
+    return replace(first, forecast=forecast_on_cpu(first))
 
 
 def _steady(window: StepWindow) -> Finding | None:

@@ -1,0 +1,113 @@
+"""On a CPU: what a net computes besides what it learns: a function whose answer no gradient goes
+through, and Python's loops and lists."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..code_loops import MADE
+from ..code_places import main_places, share_seen
+from ..findings import Finding, Forecast
+from ..forecast.gain import gain_on_the_host
+from ..forecast.interval import alone_on_cpu, interval_of
+from ..format import percent
+from ..loader import loader_floor
+from ..place_names import by_user_function, own_frame, place_evidence, place_name, users_function
+from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
+from ..statistics import Share, beyond
+from ..step_time import spent
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+
+LEARNED_BESIDE: Final = 2.1
+"""What a loss, or a net that is no module, takes at the most as a multiple of its backward: so much
+in chains of pointwise operations (`FORWARD_OF_BACKWARD_ON_CPU`), 0.1 to 1.4 of it in ten that were
+written by hand (an LSTM, a CRF, Sinkhorn, SSIM). A detector's targets, set one by one: 59."""
+OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
+"""In names of functions that hold a net's layers: what is learned there may be all of it."""
+
+
+def unlearned(window: StepWindow) -> Finding | None:
+    """A function of the user's own in a net, as one that normalises the matrix of a graph, that
+    takes longer than one whose gradient is all of the backward (`LEARNED_BESIDE`): it need not be
+    computed in each step, or not there (a graph network 3.9x as fast by keeping it, where samples
+    showed 66 %, and 46 % beyond that)."""
+    backward_ns = sum(row.backward_ns for row in window.steps)
+    if window.gpu_present or not backward_ns:
+        return None
+    by_function: dict[tuple[str, str], list[FrameShare]] = {}
+    for one in main_places(window):
+        if one.in_net and one.phase == "forward" and own_frame(one):
+            by_function.setdefault(users_function(one), []).append(one)
+    own = [held for (name, _), held in by_function.items() if not OF_A_NET.search(name)]
+    mine = max(own, key=lambda held: sum(one.share for one in held), default=[])
+    known = LEARNED_BESIDE * backward_ns / max(1, spent(window.steps).wall_ns)
+    seen = share_seen(window, mine.__contains__)
+    found = _found(
+        window,
+        beyond(seen, known),
+        mine,
+        "computed in the net, and nothing is learned through it",
+        "once, where it is the same in each step; or with the batch, in the loader",
+    )
+    return None if found is None else replace(found, forecast=up_to_seen(found, seen))
+
+
+def looped(window: StepWindow) -> Finding | None:
+    """Loops over the parts of a batch in a backward of the user's own, and lists that a net makes
+    tensors: samples there are all of their time (a `Function.backward` in NumPy: 58 % by samples,
+    3.1x by one call of `scatter_`)."""
+    if window.gpu_present:
+        return None
+    mine = [one for one in main_places(window) if _loops(one)]
+    return _found(
+        window,
+        share_seen(window, mine.__contains__),
+        mine,
+        "Python's loops and lists within forward and backward",
+        "one tensor expression for the whole batch",
+    )
+
+
+def _loops(place: FrameShare) -> bool:
+    if own_frame(place) != place.frame:
+        return False
+    lists = place.phase == "forward" and not place.makes and MADE.search(place.line) is not None
+    return lists or (place.phase == "backward" and bool(place.in_turns))
+
+
+def _found(
+    window: StepWindow, share: Share, places: Sequence[FrameShare], what: str, instead: str
+) -> Finding | None:
+    if not places or share.low < CONTRIBUTOR:
+        return None
+    where = by_user_function(places)[0]
+    return cause(
+        "host",
+        None,
+        share,
+        f"{percent(share.mean)} of each step is {what}",
+        (place_evidence(where, "main-thread"),),
+        (f"{instead}: {place_name(where)}",),
+        loader_floor(window),
+        gain_on_the_host(window, share.mean),
+    )
+
+
+def up_to_seen(found: Finding, seen: Share) -> Forecast | None:
+    """What may have been learned need not have been: at the most all that was seen is gone."""
+    forecast = forecast_on_cpu(found)
+    if forecast is None or forecast.high is None:
+        return forecast
+    return replace(forecast, high=max(forecast.high, speedup_of(seen.high)))
+
+
+def forecast_on_cpu(found: Finding) -> Forecast | None:
+    """Without a GPU, of what lies beside what the net learns."""
+    if found.speedup is None:
+        return None
+    shares = found.share, found.share_low, found.share_high
+    limited = found.speedup < speedup_of(found.share or 0.0)  # the loader is the limit then
+    return (interval_of if limited else alone_on_cpu)("host", found.speedup, *shares)
