@@ -307,6 +307,12 @@ def test_what_a_learner_draws_of_what_its_agent_has_met_is_its_batch(
     assert classify(stack, "x.div_(256).sub_(0.5)").phase == known
 
 
+@pytest.mark.parametrize("queue", ["queue.py:171", "multiprocessing/queues.py:103"])
+def test_what_a_thread_of_the_users_makes_ahead_is_data(queue: str) -> None:
+    frames = ("train (train.py:9)", "Prefetcher.next (train.py:40)", f"Queue.get ({queue})")
+    assert phase(*frames) == "data"
+
+
 def test_what_the_user_wrapped_is_data() -> None:
     stack = ("train (a.py:9)", "__next__ (gpuwatch/probe/wrapped.py:33)", "batches (a.py:4)")
     assert phase(*stack, line="yield torch.stack(rows)") == "data"

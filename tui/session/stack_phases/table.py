@@ -134,6 +134,8 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     # -- other loaders ---------------------------------------------------------------------------
     _row("data", "gpuwatch/probe/wrapped.py", "__next__"),
     _row("data", "torchdata/"),
+    _row("data", "queue.py", "get"),  # of a thread, or a process, that makes batches ahead
+    _row("data", "multiprocessing/queues.py", "get"),
     _row("data", "webdataset/"),
     _row("data", "litdata/"),
     _row("data", "datasets/"),

@@ -6,7 +6,6 @@ from math import floor
 from typing import Final
 
 from ..code_places import (
-    fetches,
     fetches_tensors,
     frees_batch,
     main_places,
@@ -15,7 +14,6 @@ from ..code_places import (
     worker_places,
 )
 from ..cpu_wait import (
-    seen_before_the_net,
     taken_by_workers,
     thread_advice,
 )
@@ -23,13 +21,13 @@ from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, ms, percent
-from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
+from ..idle_ledger import crowded, exposed_parts, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..on_device import OnDevice, on_device
-from ..place_names import by_user_function, place_evidence
+from ..place_names import place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare, StackPhase
-from ..statistics import at_most, share_of
+from ..statistics import share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
@@ -38,6 +36,7 @@ from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
 from .input_epoch_start import begun_anew, begun_beside, epoch_start, is_short
 from .input_on_host import or_kept_on_gpu
+from .input_on_thread import drawn_here, unmarked
 from .input_pattern import (
     SERIAL,
     Explained,
@@ -231,6 +230,7 @@ def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     begun_anew,
     epoch_start,
+    drawn_here,
     serial,
     burst,
     handed_over,
@@ -239,7 +239,8 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     too_few_workers,
 )
 """The first that applies. An iterator for every batch is no loader's fault. Waiting at epoch starts
-comes before workers because more of them make it worse; a burst before what its few late batches
+comes before workers because more of them make it worse, and a sampler because none of them runs it;
+a burst before what its few late batches
 wait for, since the mean is fast enough; batches that lay ready are no worker's fault; the cores
 before the number of workers because they limit it."""
 
@@ -312,34 +313,6 @@ def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
     if not _fetched(window):
         return whole
     return replace(whole, low=min(whole.low, speedup_of(max(0.0, (share or 0.0) - handed))))
-
-
-def unmarked(window: StepWindow) -> Finding | None:
-    """A loop without a loader, in which no fetch is marked: by the samples in functions of the
-    user's own that fetch, as far as a GPU idles then."""
-    seen, ledger = seen_before_the_net(window, fetches), idle_ledger(window)
-    share = seen if ledger is None else at_most(seen, ledger.shares["input"])
-    if share.low < CONTRIBUTOR or (window.gpu_present and ledger is None):
-        return None
-    made = by_user_function(place for place in main_places(window) if fetches(place))
-    place = made[0]
-    found = cause(
-        "input",
-        "serial",
-        share,
-        f"fetching a batch takes {percent(share.mean)} of the time",
-        (place_evidence(place, "main-thread"),),
-        (
-            cheaper(place),
-            f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
-        ),
-        gain=gain_without("input", window) or gain_on_the_host(window, share.mean),
-    )
-    if window.gpu_present or found.speedup is None:
-        return found
-    shares = share.mean, share.low, share.high
-    forecast = alone_on_cpu("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
-    return replace(found, forecast=forecast)
 
 
 def _waited(

@@ -1,0 +1,110 @@
+"""Batches that are no worker's: indices that the training thread draws itself, and those of a loop
+without a loader."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from ..code_places import (
+    ARRAYS,
+    at_own_line,
+    calls,
+    copies_to_gpu,
+    fetches,
+    main_places,
+    share_seen,
+)
+from ..cpu_wait import seen_before_the_net
+from ..findings import Finding, Forecast
+from ..forecast.gain import gain_on_the_host, gain_without
+from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu
+from ..format import percent
+from ..idle_ledger import idle_ledger
+from ..loader import Feeding
+from ..place_names import by_user_function, own_frame, path_of, place_evidence, place_name
+from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
+from ..statistics import Share, at_most
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+from .input_pattern import Explained, cheaper, named
+
+SAMPLER: Final = re.compile("[sS]ampler")
+LOOP: Final = re.compile(r"^\s*(async )?for\b")
+"""It may be the loop over the loader."""
+MOST_OF_WAIT: Final = 0.5
+"""Of the wait for data, from which it is most of it."""
+INSTEAD: Final = (
+    "draw indices cheaper: look up once what stays the same (the samples of each class), or draw "
+    "those of an epoch at once"
+)
+FROM_QUEUE: Final = re.compile(r"\.get\(")
+"""A line that waits for what another thread makes ahead."""
+
+
+def drawn_here(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """Indices come from a sampler that runs on the training thread, between two batches: no worker
+    takes that over (a sampler of classes that scans all labels took 70 % of a step's samples, 2.5x
+    by an index of them; "11 ms to receive from a worker" was said)."""
+    seen = share_seen(window, lambda one: _draws(one, feeding))
+    waited = feeding.wait_ns / max(1.0, feeding.wait_ns + feeding.other_ns)
+    if not seen.mean or seen.mean < MOST_OF_WAIT * waited:
+        return None
+    places = by_user_function(one for one in main_places(window) if _draws(one, feeding))
+    advice = f"{INSTEAD} ({place_name(places[0])})"
+    evidence = named(places, "main-thread")
+    return Explained("sampler", evidence, (advice,), forecast=_forecast(window, seen))
+
+
+def _draws(place: FrameShare, feeding: Feeding) -> bool:
+    """With workers all that the training thread does for a batch, and is not receiving it; without
+    any that is the batch as well, and names tell."""
+    if place.phase != "data" or "/fetch.py" in place.frame:
+        return False
+    if SAMPLER.search(place.frame) or SAMPLER.search(place.caller or ""):
+        return True
+    own = own_frame(place)
+    if not feeding.workers or own is None or LOOP.search(place.line) or copies_to_gpu(place):
+        return False
+    return at_own_line(place) or path_of(place.frame).startswith(ARRAYS)
+
+
+def _forecast(window: StepWindow, seen: Share) -> Forecast | None:
+    if window.gpu_present:
+        return None
+    speedup = speedup_of(seen.mean)
+    return alone_on_cpu("input", speedup, seen.mean, seen.low, seen.high, INPUT_ERROR_ON_CPU)
+
+
+def unmarked(window: StepWindow) -> Finding | None:
+    """A loop without a loader, in which no fetch is marked: by the samples in functions of the
+    user's own that fetch, as far as a GPU idles then."""
+    seen, ledger = seen_before_the_net(window, fetches), idle_ledger(window)
+    share = seen if ledger is None else at_most(seen, ledger.shares["input"])
+    if share.low < CONTRIBUTOR or (window.gpu_present and ledger is None):
+        return None
+    fetching = [place for place in main_places(window) if fetches(place)]
+    place = by_user_function(fetching)[0]
+    advice = (
+        cheaper(place),
+        f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
+    )
+    if calls(max(fetching, key=lambda one: one.share), FROM_QUEUE):
+        advice = (
+            f"more threads, or processes, that fill the queue: it runs empty ({place.frame})",
+            "or a DataLoader, whose workers do",
+        )
+    found = cause(
+        "input",
+        "serial",
+        share,
+        f"fetching a batch takes {percent(share.mean)} of the time",
+        (place_evidence(place, "main-thread"),),
+        advice,
+        gain=gain_without("input", window) or gain_on_the_host(window, share.mean),
+    )
+    if window.gpu_present or found.speedup is None:
+        return found
+    shares = share.mean, share.low, share.high
+    forecast = alone_on_cpu("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
+    return replace(found, forecast=forecast)
