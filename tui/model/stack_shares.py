@@ -124,6 +124,7 @@ def _shares(
             feeds=stack.feeds and phase == "evaluation",
             asked=_asks(stack, net) if phase == "forward" else "",
             library="" if net is None else library_of_net(stack.frames, net),
+            computes=stack.computes,
             in_parts=stack.in_parts,
             in_turns=stack.in_turns,
             unpacked=stack.unpacked,

@@ -54,6 +54,8 @@ class FrameShare:
     """The frame that asks, in each step, a net which does not learn there: a frozen encoder."""
     library: str = ""
     """Below a net, the folder of the library that has written it or layers of it, but PyTorch."""
+    computes: bool = False
+    """By its text the innermost line computes tensors."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other…"""
     in_turns: str = ""

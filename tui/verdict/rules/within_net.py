@@ -25,6 +25,8 @@ LEARNED_BESIDE: Final = 2.1
 """What a loss, or a net that is no module, takes at the most as a multiple of its backward: so much
 in chains of pointwise operations (`FORWARD_OF_BACKWARD_ON_CPU`), 0.1 to 1.4 of it in ten that were
 written by hand (an LSTM, a CRF, Sinkhorn, SSIM). A detector's targets, set one by one: 59."""
+TURNS: Final = re.compile(r"^(?!.*\bself\.).*(\bfor\b.+\bin\b|\bwhile\b|\bsorted\(|\.append\()")
+"""Turns of a loop in Python, and what a line of one does; of what a module holds nobody knows."""
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
 """In names of functions that hold a net's layers: what is learned there may be all of it."""
 
@@ -56,9 +58,9 @@ def unlearned(window: StepWindow) -> Finding | None:
 
 
 def looped(window: StepWindow) -> Finding | None:
-    """Loops over the parts of a batch in a backward of the user's own, and lists that a net makes
-    tensors: samples there are all of their time (a `Function.backward` in NumPy: 58 % by samples,
-    3.1x by one call of `scatter_`)."""
+    """Loops over the parts of a batch in a backward of the user's own, and in a net loops over
+    Python's numbers and lists that become tensors: samples there are all of their time (a
+    `Function.backward` in NumPy: 58 % by samples, 3.1x by one call of `scatter_`)."""
     if window.gpu_present:
         return None
     mine = [one for one in main_places(window) if _loops(one)]
@@ -74,8 +76,12 @@ def looped(window: StepWindow) -> Finding | None:
 def _loops(place: FrameShare) -> bool:
     if own_frame(place) != place.frame:
         return False
-    lists = place.phase == "forward" and not place.makes and MADE.search(place.line) is not None
-    return lists or (place.phase == "backward" and bool(place.in_turns))
+    if place.phase != "forward":
+        return place.phase == "backward" and bool(place.in_turns)
+    if place.makes:
+        return False
+    of_numbers = place.in_net and not place.computes and bool(TURNS.search(place.line))
+    return of_numbers or MADE.search(place.line) is not None
 
 
 def _found(

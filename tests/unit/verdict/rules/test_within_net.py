@@ -35,6 +35,11 @@ LISTS = FrameShare(
     *(0.3, "document_mask (gpt.py:34)", None, "mask[b, 0] = torch.tensor(row)", "forward", 76),
     in_net=True,
 )
+SORTED = FrameShare(
+    *(0.3, "neighbours (clouds.py:18)", None, "d = sorted(((x - u) ** 2, j) for j, u in near)"),
+    *("forward", 76),
+    in_net=True,
+)
 HOOK = FrameShare(
     *(0.4, "_quantile (numpy/lib/_function_base_impl.py:47)", "Monitor.hook (nets.py:23)", ""),
     *("forward", 76),
@@ -70,7 +75,9 @@ def test_what_is_learned_in_a_net_is_gone_back_through() -> None:
     assert unlearned(seen(replace(LAYER, share=0.8))) is None, "layers may be all of it"
 
 
-@pytest.mark.parametrize("place", [TURN, LISTS], ids=["own backward", "lists"])
+@pytest.mark.parametrize(
+    "place", [TURN, LISTS, SORTED], ids=["own backward", "lists", "neighbours"]
+)
 def test_pythons_loops_within_forward_and_backward_are_the_hosts(place: FrameShare) -> None:
     """A `Function.backward` that walks through an array was "nothing wrong": 3.1x."""
     run = seen(place, LAYER)
@@ -94,3 +101,6 @@ def test_a_hook_that_works_in_numpy_is_the_hosts() -> None:
 def test_turns_of_a_backward_are_the_batchs_own_loop_alone() -> None:
     assert looped(seen(replace(TURN, in_turns=""), LAYER)) is None
     assert looped(seen(replace(LISTS, makes=True), LAYER)) is None
+    assert looped(seen(replace(SORTED, computes=True), LAYER)) is None
+    held = "return [self.weight[i] for i in ids]"
+    assert looped(seen(replace(SORTED, line=held), LAYER)) is None
