@@ -1,7 +1,11 @@
 """The socket that a process names: what is checked is what is connected to."""
 
 import os
+import re
+import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,11 +13,20 @@ import pytest
 
 from gpuwatch.tui.discovery.sockets import HeldSocket, open_socket
 from gpuwatch.tui.errors import NotPermittedError
+from tests.processes.command_line import ROOT, environment
 
 NOBODY = 65534
 ME = os.getuid()
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files away")
+SETPRIV = shutil.which("setpriv")
+CONNECTS = f"""
+import socket, sys
+from gpuwatch.tui.discovery.sockets import open_socket
+
+held = open_socket("ipc://" + sys.argv[1], int(sys.argv[2]), {NOBODY})
+socket.socket(socket.AF_UNIX).connect(held.address.removeprefix("ipc://"))
+"""
 
 
 @pytest.fixture
@@ -167,3 +180,28 @@ def test_a_key_of_another_users_is_not_read(folder: Path, bind: Bind) -> None:
     assert held is not None
     held.close()
     assert held.key == ""
+
+
+@needs_root
+@pytest.mark.skipif(SETPRIV is None, reason="setpriv is not installed (apt install util-linux)")
+def test_an_exporter_with_the_daemonsets_capabilities_reaches_every_users_probe(
+    folder: Path, bind: Bind
+) -> None:
+    assert SETPRIV is not None
+    manifest = (ROOT / "docs" / "fleet" / "daemonset.yml").read_text()
+    given = re.search(r"drop: \[ALL\], add: \[(.*)\]", manifest)
+    assert given is not None
+    capabilities = ",".join(f"+{name.strip().lower()}" for name in given[1].split(","))
+    bind(folder / "1-1.sock")
+    os.chown(folder / "1-1.sock", NOBODY, NOBODY)
+    os.chown(folder, NOBODY, NOBODY)
+    asked = [sys.executable, "-c", CONNECTS, str(folder / "1-1.sock"), str(os.getpid())]
+    done = subprocess.run(
+        [SETPRIV, f"--bounding-set=-all,{capabilities}", "--inh-caps=-all", *asked],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
