@@ -126,7 +126,7 @@ class HostWatch:
         try:
             snapshot = target.provider.snapshot()
         except Exception as error:  # a mistake of ours in one monitor: the others go on
-            self._fail(target.pid, f"{type(error).__name__}: {error}", now)
+            self._fail(target.pid, error, now)
             target.provider.close()
             del self._targets[target.pid]
             return
@@ -141,16 +141,19 @@ class HostWatch:
             return
         if not self._room():
             return
+        provider: SnapshotProvider | None = None
         try:
             provider = self._watch(pid)
             provider.start()
-            provider.snapshot()  # that is what begins it
-        except GpuwatchError as error:
-            self._fail(pid, error.what, now)
+            first = provider.snapshot()  # that is what begins it
+            run = self._run or run_name(pid, first)
+            target = _Target(pid, provider, run, self._job_of(pid))
+        except Exception as error:  # not even a thread may be left for it: the others go on
+            self._fail(pid, error, now)
+            if provider is not None:
+                provider.close()
             return
-        self._targets[pid] = _Target(
-            pid, provider, self._run or run_name(pid, provider.snapshot()), self._job_of(pid)
-        )
+        self._targets[pid] = target
 
     def _room(self) -> bool:
         """Room for one more; the first that ended goes for it."""
@@ -165,7 +168,9 @@ class HostWatch:
             self._report(f"{self._most} processes are exported; the others on this host are not")
         return False
 
-    def _fail(self, pid: int, why: str, now: int) -> None:
+    def _fail(self, pid: int, error: Exception, now: int) -> None:
+        ours = f"{type(error).__name__}: {error}"
+        why = error.what if isinstance(error, GpuwatchError) else ours
         self.failed += 1
         self._refused_ns = {
             other: at for other, at in self._refused_ns.items() if now - at < TRY_AGAIN_S * 1e9

@@ -127,12 +127,14 @@ class Collector:
         return min((due_ns for due_ns, _ in self._due), default=now_ns + PUBLISH_NS)
 
     def close(self) -> None:
-        """Close every open source."""
+        """Close every source that holds something: an unopened one may hold a page."""
         for _, source in self._due:
             failing = self._failing.get(source)
             if failing is None or failing.is_open:
-                _close(source)
-        self._due = []
+                let_go(source)
+        for source in self._unopened:
+            let_go(source)
+        self._due, self._unopened = [], []
 
     def _awake(self) -> int:
         """The time. After this process was stopped, what it did not receive meanwhile is no silence
@@ -158,7 +160,7 @@ class Collector:
         try:
             source.open()
         except Exception as error:  # whatever it is, the other sources go on
-            _close(source)
+            let_go(source)
             return self._failed(source, error, is_open=False)
         return now_ns
 
@@ -210,7 +212,8 @@ def _next_after(due_ns: int, interval_ns: int, now_ns: int) -> int:
     return due_ns + (passed + 1) * interval_ns
 
 
-def _close(source: Source) -> None:
+def let_go(source: Source) -> None:
+    """Close it, whatever its state."""
     try:
         source.close()
     except Exception:  # it is being let go of; there is nobody left to report to

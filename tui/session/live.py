@@ -14,7 +14,7 @@ from ..model.snapshot import Event as RunEvent
 from ..model.snapshot import Snapshot, as_ended
 from ..recording.format import SUFFIX, Header
 from ..recording.tape import Tape
-from .collector import Clock, Collector, Source
+from .collector import Clock, Collector, Source, let_go
 from .history import History
 
 if TYPE_CHECKING:  # the first frame is drawn before these are loaded
@@ -100,6 +100,10 @@ class LiveProvider:
         self._stop.set()
         if self._thread.ident:
             self._thread.join(LAST_TURN_S)
+        elif self._connection is not None:  # nobody began it, or there was no thread for it
+            for source in self._connection.sources:
+                let_go(source)
+            self._connection = None
         self.recording.close()
 
     @property

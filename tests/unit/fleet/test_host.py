@@ -16,11 +16,13 @@ class FakeProvider:
 
     def __init__(self, pid: int) -> None:
         self.shown: Snapshot = picture(pid=pid)
+        self.no_start: Exception | None = None
         self.fault: Exception | None = None
         self.closed = 0
 
     def start(self) -> None:
-        pass
+        if self.no_start is not None:
+            raise self.no_start
 
     def snapshot(self) -> Snapshot:
         if self.fault is not None:
@@ -37,6 +39,7 @@ class Host:
     def __init__(self) -> None:
         self.running: list[int] = []
         self.refused: set[int] = set()
+        self.no_start: dict[int, Exception] = {}
         self.providers: dict[int, FakeProvider] = {}
         self.lines: list[str] = []
         self.now_s = 0.0
@@ -54,6 +57,7 @@ class Host:
         if pid in self.refused:
             raise NotPermittedError(f"process {pid} belongs to root")
         self.providers[pid] = FakeProvider(pid)
+        self.providers[pid].no_start = self.no_start.get(pid)
         return self.providers[pid]
 
     def pids(self) -> list[int]:
@@ -89,6 +93,18 @@ def test_a_process_that_may_not_be_watched_is_named_once_and_tried_again_later()
     host.now_s = TRY_AGAIN_S + 1
     host.watch.look()
     assert host.pids() == [2, 1]
+
+
+def test_one_that_cannot_be_begun_is_let_go_of_and_keeps_nobody_else_out() -> None:
+    host = Host()
+    host.running = [1, 2]
+    host.no_start[1] = RuntimeError("can't start new thread")
+    assert host.watch.look() == 1
+    assert (host.pids(), host.watch.failed, host.providers[1].closed) == ([2], 1, 1)
+    assert host.lines == ["process 1 is not exported: RuntimeError: can't start new thread"]
+    host.no_start.clear()
+    host.now_s = TRY_AGAIN_S + 1
+    assert host.watch.look() == 2
 
 
 def test_a_mistake_in_one_monitor_ends_that_one_alone() -> None:

@@ -171,6 +171,15 @@ def test_one_thread_opens_polls_and_closes() -> None:
     assert source.threads == {"collector"}
 
 
+def test_a_stop_before_the_first_turn_closes_what_was_not_opened_yet() -> None:
+    source = FakeSource("feed", 5)
+    collect, _, _ = collector(source)
+    stop = threading.Event()
+    stop.set()
+    collect.run(stop)
+    assert (source.asked_ms, source.closed) == ([], 1)
+
+
 class Watched:
     """A collector with a held clock: what it publishes, what it judges and what a recording has."""
 

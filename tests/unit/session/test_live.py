@@ -121,6 +121,25 @@ def test_nothing_is_watched_before_the_first_read_after_the_start(made: Made) ->
     assert source.closed == 1
 
 
+def test_what_no_thread_was_left_for_is_let_go_of(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the process's page by then: one descriptor more for each time that it is tried."""
+
+    def no_thread_is_left(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    source = Source()
+    provider = made(source).connect()
+    provider.start()
+    monkeypatch.setattr(threading.Thread, "start", no_thread_is_left)
+    with pytest.raises(RuntimeError):
+        provider.snapshot()
+    provider.close()
+    provider.close()
+    assert source.closed == 1
+
+
 def test_a_process_that_has_ended_meanwhile_is_shown_as_ended() -> None:
     tries = []
 
