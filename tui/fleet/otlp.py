@@ -29,6 +29,14 @@ class OtlpError(Exception):
     """The collector did not take them."""
 
 
+class _NoRedirects(request.HTTPRedirectHandler):
+    """A redirect would take the headers, keys among them, to another host, and the metrics nowhere:
+    a POST becomes a GET there, whose page looks like success."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """None to follow: the answer is an error like any other."""
+
+
 class Otlp:
     """A collector."""
 
@@ -37,6 +45,7 @@ class Otlp:
         self.name = f"otlp {_without_secrets(url)}"
         self._url = endpoint(url)
         self._headers = _headers(environ.get(HEADERS, ""))
+        self._opener = request.build_opener(_NoRedirects)
 
     def open(self) -> None:
         """Each push is a request of its own."""
@@ -47,9 +56,14 @@ class Otlp:
         headers = {**self._headers, "Content-Type": "application/json"}
         posted = request.Request(self._url, body, headers, method="POST")
         try:
-            with request.urlopen(posted, timeout=WITHIN_S) as reply:
+            with self._opener.open(posted, timeout=WITHIN_S) as reply:
                 answer = reply.read(MOST_ANSWER_BYTES)
         except error.HTTPError as refused:
+            if 300 <= refused.code < 400:
+                raise OtlpError(
+                    f"status {refused.code}: it redirects, which is not followed: "
+                    "give the URL that it leads to"
+                ) from None
             answer = refused.read(200).decode(errors="replace")
             raise OtlpError(f"status {refused.code} {answer}") from None
         except error.URLError as failed:

@@ -21,11 +21,14 @@ AT = 1_700_000_000.25
 
 
 class Collector:
-    """What was posted to it; answers with `status` and `answer`."""
+    """What was posted to it; answers with `status` and `answer`, or with a redirect."""
 
     def __init__(self) -> None:
         self.status, self.answer = 200, b"{}"
+        self.elsewhere: str | None = None
         self.posted: list[tuple[str, dict[str, str], Any]] = []
+        self.read: list[str] = []
+        """Paths that were only read."""
 
 
 @contextmanager
@@ -38,7 +41,16 @@ def collecting() -> Iterator[tuple[Collector, str]]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             collector.posted.append((self.path, headers, json.loads(body)))
+            self._answer()
+
+        def do_GET(self) -> None:
+            collector.read.append(self.path)
+            self._answer()
+
+        def _answer(self) -> None:
             self.send_response(collector.status)
+            if collector.elsewhere is not None:
+                self.send_header("Location", collector.elsewhere)
             self.end_headers()
             self.wfile.write(collector.answer)
 
@@ -46,7 +58,7 @@ def collecting() -> Iterator[tuple[Collector, str]]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield collector, f"http://127.0.0.1:{server.server_port}"
@@ -115,6 +127,17 @@ def test_what_a_collector_refuses_is_an_error() -> None:
             Otlp(url).send(a_page(), AT)
     with pytest.raises(OtlpError, match="refused"):
         Otlp(url).send(a_page(), AT)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_takes_the_key_to_another_host(status: int) -> None:
+    environ = {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b"}
+    with collecting() as (collector, url), collecting() as (other, other_url):
+        collector.status, collector.elsewhere = status, f"{other_url}/login"
+        with pytest.raises(OtlpError, match=f"status {status}: it redirects"):
+            Otlp(url, environ).send(a_page(), AT)
+    assert len(collector.posted) == 1
+    assert (other.posted, other.read) == ([], [])
 
 
 @pytest.mark.parametrize(
