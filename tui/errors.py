@@ -4,6 +4,10 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+ORIGIN: Final = '"git+<clone URL>"'
+"""What pip is to install: no registry has this distribution, and whoever put one there under its
+name would be run. Where the clone comes from is for the reader to fill in."""
+
 # `gpuwatch --version`: the versions that matter for a bug report.
 
 DISTRIBUTION = "gpuwatch-torch"

@@ -160,7 +160,7 @@ def test_a_machine_without_gpuwatch_is_named_with_the_command(tmp_path: Path) ->
     done = gpuwatch("ls", "--via", via)
     assert done.returncode == 1
     assert "has gpuwatch" in done.stderr
-    assert f"{bare}/python3 -m pip install gpuwatch-torch" in done.stderr
+    assert f'{bare}/python3 -m pip install "git+<clone URL>"' in done.stderr
 
 
 def test_the_screen_names_the_machine(over: Servers, training: "subprocess.Popen[str]") -> None:

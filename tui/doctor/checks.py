@@ -108,7 +108,7 @@ def versions(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         schema = snapshot.hello.schema
     if schema is not None and schema != SCHEMA:
         text = f"the probe's messages have version {schema}, this gpuwatch reads version {SCHEMA}"
-        fix = "pip install the same gpuwatch-torch on both sides"
+        fix = "install the same gpuwatch-torch on both sides"
         return Check("versions", "partly", text, fix)
     if facts is None:
         return _unread_check("versions", snapshot)

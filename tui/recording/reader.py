@@ -8,7 +8,7 @@ from typing import IO, Final
 
 import msgspec
 
-from ..errors import UsageError
+from ..errors import ORIGIN, UsageError
 from . import format as form
 from .chunks import ChunkReader
 from .format import FRAME, MAGIC, PREFIX, VERSION, Entry, Header, MalformedError
@@ -111,7 +111,7 @@ def _header(path: Path, file: IO[bytes]) -> Header:
         raise _no_recording(path, "it ends in its first line" if prefix else "the file is empty")
     _, version, length = PREFIX.unpack(prefix)
     if version != VERSION:
-        age, fix = "a newer", "update it: pip install --upgrade gpuwatch-torch"
+        age, fix = "a newer", f"update it: pip install --upgrade {ORIGIN}"
         if version < VERSION:
             age, fix = "an older", "record the run again: gpuwatch record PID -o FILE"
         why = f"the format has changed: the file has version {version}, this gpuwatch {VERSION}"

@@ -5,11 +5,12 @@ command that runs another one over there may stand in its place (`--via`).
 """
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from typing import Final
 
-from ..errors import UsageError
+from ..errors import ORIGIN, UsageError
 
 SSH: Final = "GPUWATCH_SSH"
 """The variable that names another ssh, with options: `ssh -F other_config`."""
@@ -23,7 +24,8 @@ UNASKING: Final = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 """While the screen is up, ssh can ask nobody."""
 NONE: Final = b"GPUWATCH-NONE"
 """What the search prints where nothing has gpuwatch; the Python that could have it follows."""
-INSTALL: Final = "-m pip install gpuwatch-torch"
+_PYTHON: Final = re.compile(r"/[\w./+-]+", re.ASCII)
+"""A path that no shell takes for more than a word."""
 
 PROBE: Final = "import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, sys.argv[1:])))"
 """Loads nothing, and so takes 20 ms and not 70."""
@@ -86,9 +88,14 @@ class Place:
         return [*ssh, *SSH_OPTIONS, *unasking, "--", self.host, f"exec sh -c '{search(pid)}'"]
 
     def install(self, python: str) -> str:
-        """The one command that installs gpuwatch there."""
-        words = f"{python or 'python3'} {INSTALL}"
-        return f"{shlex.join(self.via)} {words}" if self.via else f"ssh {self.host} {words}"
+        """The one command that installs gpuwatch there, for a person to run in a shell here.
+        `python` is what that machine says: in the command it could say anything."""
+        named = python if _PYTHON.fullmatch(python) else "python3"
+        words = f"{named} -m pip install {ORIGIN}"
+        if self.via and self.via[-1] != "-c":
+            return f"{shlex.join(self.via)} {words}"
+        before = shlex.join(self.via) if self.via else f"ssh {self.host}"
+        return f"{before} {shlex.quote(words)}"  # a shell over there reads it once more
 
 
 @dataclass(frozen=True, slots=True)

