@@ -20,15 +20,19 @@ _NAME: Final = re.compile(
 )
 """A name by its last part: "--hub-token", "WANDB_API_KEY", "db.password". Not "tokens", which are
 counted, and not "image_key", which names a column."""
+_OPTION: Final = re.compile(r"(?P<name>[\w.+-]{1,200})\s*[=:]\s*(?=\S)")
+"""What a word begins with that gives a name its value, as an option, a variable or a header does:
+all that follows is the value, whatever it holds."""
 _GIVEN: Final = re.compile(
-    r"""(?P<name>(?<![\w.+-])[\w.+-]{1,200})(?P<sign>["']?\s*[=:]\s*(?:(?:Bearer|Basic)\s+)?["']?)"""
-    r"""(?=(?P<value>[^\s"'&,;}]+))""",
-    re.IGNORECASE,
+    r"""(?P<name>(?<![\w.+-])[\w.+-]{1,200})["']?\s*[=:]\s*(?:(?:Bearer|Basic)\s+)?(?P<quote>["'])?"""
+    r"""(?=(?P<value>(?(quote)(?:\\.|(?!(?P=quote))[^\\])+|[^\s"'&,;}]+)))""",
+    re.IGNORECASE | re.DOTALL,
 )
-"""A name and its value in one word: an option, a variable, a query, a piece of JSON, a header. The
-value is looked at only: it may begin with another name."""
-_IN_ADDRESS: Final = re.compile(r"(?P<before>\w://[^\s/@:]*:)[^\s/@]+(?=@)")
-"""A password in an address: "postgres://user:password@host"."""
+"""A name and its value within a word: of a query, a piece of JSON, a header. The value is looked at
+only: it may begin with another name. It ends with its quotes, or else where another may begin."""
+_IN_ADDRESS: Final = re.compile(r"(?P<before>\w://[^\s/:]*:)[^\s/]+(?=@)")
+"""A password in an address: "postgres://user:password@host". It may hold an "@" itself: the host
+begins behind the last."""
 _FORMS: Final = re.compile(
     r"""
     (?<![A-Za-z0-9])(?:
@@ -64,6 +68,9 @@ def masked(argv: Sequence[str]) -> list[str]:
 
 
 def _without_secrets(word: str) -> str:
+    option = _OPTION.match(word)
+    if option is not None and _NAME.fullmatch(option["name"]) is not None:
+        return f"{option[0]}{MASK}"
     parts, end = [], 0
     for given in _GIVEN.finditer(word):
         if given.start() >= end and _NAME.fullmatch(given["name"]) is not None:

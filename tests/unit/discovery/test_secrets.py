@@ -31,6 +31,17 @@ SECRET = "hunter2"
         ["--set=db.password=hunter2"],
         ["--token=a=hunter2=b"],
         ["https://blob/x?sv=1&sig=hunter2"],
+        ["--password=a&hunter2"],
+        ["--token=,hunter2"],
+        ["--db-password=a;hunter2"],
+        ["--secret=it's hunter2"],
+        ["--secret='hunter2"],
+        ["DB_PASSWORD=a}hunter2"],
+        ["Authorization: Basic a,hunter2"],
+        ['--config={"api_key": "a,hunter2", "lr": 1}'],
+        ['--config={"api_key": "a\\"hunter2"}'],
+        ["--store=postgres://user:p@hunter2@host/db"],
+        ["--store=ftp://me@lab:hunter2@host/db"],
     ],
 )
 def test_what_is_called_a_secret_is_masked(words: list[str]) -> None:
@@ -76,11 +87,28 @@ def test_what_has_the_form_of_a_secret_is_masked(secret: str) -> None:
         "s3://bucket/llama-3-8b-instruct/checkpoint-12000",
         "run_2026-11-22_resnet50_bs256_lr0.1_wd1e-4_seed3",
         "https://host:8080/path?lr=1",
+        "ssh://me@host:2222/data",
+        '--config={"keys": "a,b", "lr": 1}',
         "--x=1.0e-5",
+        "--token=",
     ],
 )
 def test_what_is_no_secret_stays(word: str) -> None:
     assert masked(["train.py", word, "next"]) == ["train.py", word, "next"]
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("--password=a&b", "--password=***"),
+        ("https://host/path?token=a&lr=1", "https://host/path?token=***&lr=1"),
+        ('--x={"api_key": "a,b", "lr": 1}', '--x={"api_key": "***", "lr": 1}'),
+        ("postgres://u:p@ss@h:5432/db", "postgres://u:***@h:5432/db"),
+        ("redis://u:a@h1,redis://u:b@h2", "redis://u:***@h1,redis://u:***@h2"),
+    ],
+)
+def test_what_is_around_a_secret_stays(word: str, shown: str) -> None:
+    assert masked(["train.py", word]) == ["train.py", shown]
 
 
 def test_an_option_without_a_value_takes_none_away() -> None:
@@ -92,6 +120,7 @@ def test_an_option_without_a_value_takes_none_away() -> None:
 def test_a_long_command_line_takes_no_time() -> None:
     """Words that an enemy chose: the time grows with their length alone."""
     words = ["x", *("a-" * 2_000, "token" * 1_000, "=" * 4_000, "eyJ" * 1_300, "x://" * 1_000)]
+    words += ["x://a:" + "@" * 4_000, "a='" * 1_300, "a=\"a='" * 700, 'a="' + "\\" * 4_000]
     began = time.process_time()
     masked(words)
     assert time.process_time() - began < 2
