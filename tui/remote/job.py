@@ -12,7 +12,7 @@ from ..session.collector import Clock
 from ..verdict.findings import Signal
 from ..verdict.job.exchange import Bounds, Collective, exchanges, fabric_of
 from .link import Link
-from .node import SHARED_ROWS, NodeReport, collectives_of
+from .node import SHARED_ROWS, NodeReport, collectives_of, which
 
 EXCHANGE_NS: Final = 2_000_000_000
 """Between two looks for steps whose collectives are known on every rank."""
@@ -36,7 +36,7 @@ class JobMerge:
         """By host, what came since the last look."""
         self._shifts_ns: dict[str, int] = {}
         self._host_of: dict[int, str] = {}
-        self._rows: dict[int, deque[Collective]] = {}
+        self._rows: dict[int, list[Collective]] = {}
         self._bounds: deque[Bounds] = deque(maxlen=MOST_BOUNDS)
         self._pending: dict[str, PendingSeen] = {}
         self._stands = False
@@ -61,10 +61,15 @@ class JobMerge:
         for rows in report.rows:
             if self._host_of.get(rows.rank) != host:
                 continue
-            kept = self._rows.get(rows.rank)
-            if kept is None or kept.maxlen != most:
-                kept = self._rows[rows.rank] = deque(kept or (), maxlen=most)
-            kept.extend(collectives_of(rows, shift_ns))
+            came = collectives_of(rows, shift_ns)
+            again = {which(one) for one in came}
+            kept = [
+                one
+                for one in self._rows.get(rows.rank, ())
+                if one.done or which(one) not in again  # comes once more when it has ended
+            ]
+            in_order = sorted((*kept, *came), key=lambda one: one.created_ns)
+            self._rows[rows.rank] = in_order[-most:]
         if self._host_of and self._host_of[min(self._host_of)] == host:
             newest_ns = self._bounds[-1].start_ns if self._bounds else 0
             for number, start_us, end_us in report.bounds_us:

@@ -29,6 +29,15 @@ SHARED_ROWS: Final = 65_536
 """Of the collectives of all ranks that the near side keeps."""
 
 
+Which = tuple[str, int, str]
+
+
+def which(one: Collective) -> Which:
+    """What a collective of a rank is told by from one reading to the next: the moment at which it
+    was issued is a few us off in each."""
+    return one.group, one.number, one.name
+
+
 class RankRows(msgspec.Struct, frozen=True, array_like=True):
     """The collectives of one rank that are new. Columns of equal length, times as differences."""
 
@@ -157,11 +166,15 @@ class NodeReports:
         self._bounds: list[tuple[int, int, int]] = []
         self._newest: dict[int, int] = {}
         """Of each rank, when the last collective was issued that was handed on."""
+        self._unended: dict[int, set[Which]] = {}
+        """Of each rank, those that had not ended as they were handed on."""
 
     def exchanged(
         self, entries: Mapping[int, tuple[Collective, ...]], steps: tuple[Bounds, ...]
     ) -> None:
-        """Collectives by rank, and the steps of the lowest."""
+        """Collectives by rank, and the steps of the lowest. Those of several groups end in another
+        order than they were issued in: one that has not ended is handed on as that, so that nobody
+        takes its step for whole, and once more when it has."""
         chosen = [one for one in steps if one.number % self._every == 0]
         keys: set[tuple[str, int]] | None = None
         if self._every > 1:
@@ -172,16 +185,19 @@ class NodeReports:
             }
         self._rows = []
         for rank, collectives in entries.items():
-            since_ns = self._newest.get(rank, 0)
-            fresh = [
+            since_ns, before = self._newest.get(rank, 0), self._unended.get(rank, set())
+            new = [
                 one
                 for one in collectives
-                if one.created_ns > since_ns
-                and one.done
-                and (keys is None or (one.group, one.number) in keys)
+                if one.created_ns > since_ns and (keys is None or (one.group, one.number) in keys)
             ]
-            if fresh:
-                self._newest[rank] = fresh[-1].created_ns
+            old = [
+                one for one in collectives if one.created_ns <= since_ns and which(one) in before
+            ]
+            self._unended[rank] = {which(one) for one in (*old, *new) if not one.done}
+            if new:
+                self._newest[rank] = max(one.created_ns for one in new)
+            if fresh := [*(one for one in old if one.done), *new]:
                 self._rows.append(rows_of(rank, fresh))
         self._bounds = [
             (one.number, one.start_ns // 1_000, one.end_ns // 1_000) for one in chosen[-2_000:]

@@ -1,6 +1,8 @@
 """A job over several hosts: its ranks on one clock, its steps matched, the late one found."""
 
 import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -17,11 +19,11 @@ from gpuwatch.tui.remote.node import (
     unpacked,
 )
 from gpuwatch.tui.session.ranks import RankStore
-from gpuwatch.tui.verdict.job.exchange import Bounds
+from gpuwatch.tui.verdict.job.exchange import Bounds, Collective
 from gpuwatch.tui.verdict.job.late import LateRank, late_rank
 from gpuwatch.tui.verdict.job.standing import Pending, StandingRank
 from gpuwatch.tui.verdict.rules.straggler import late_finding
-from tests.unit.remote.jobs import report
+from tests.unit.remote.jobs import report, use
 from tests.unit.session.making import MS, S
 
 AHEAD = 7_000 * S
@@ -221,6 +223,57 @@ def test_a_link_that_takes_no_reports_costs_bounded_memory() -> None:
         taken.append(one)
     assert len(taken) == MOST_WAITING
     assert taken[-1].t_ns == 99 * S
+
+
+BEFORE = Collective("0", 0, "nccl:all_gather", 1 << 20, MS, 2 * MS)
+GATHERED = Collective("0", 1, "nccl:all_gather", 1 << 20, 20 * MS, 5 * MS)
+SCATTERED = Collective("1", 1, "nccl:reduce_scatter", 1 << 20, 10 * MS, 30 * MS)
+"""Of another group: it is issued before the first and ends after it."""
+RUNS = replace(SCATTERED, duration_ns=None, done=False)
+
+
+class Reading:
+    """Two hosts with a rank each, whose agents read their collectives, and what is made of that."""
+
+    def __init__(self) -> None:
+        self._agents = [NodeReports(), NodeReports()]
+        self.sent: list[list[Collective]] = []
+        self._merge = JobMerge("node0")
+
+    def look(
+        self, second: int, *entries: Sequence[Collective], has_ended: bool = True
+    ) -> list[CollectivesSeen]:
+        """At these of each rank, in a step that began after the first of them."""
+        steps = (Bounds(1, 5 * MS, 100 * MS),) if has_ended else ()
+        for rank, (agent, seen) in enumerate(zip(self._agents, entries, strict=True)):
+            agent.exchanged({rank: tuple(seen)}, steps)
+            ranks = (use(rank, second),)
+            agent.seen(RanksSeen(t_ns=second * S, world_size=2, interval_ns=S, ranks=ranks))
+            made = agent.take()
+            assert made is not None
+            self.sent += [collectives_of(rows, 0) for rows in made.rows]
+            self._merge.add(f"node{rank}", unpacked(packed(made)), 0)
+        found = self._merge.take(second * S, {})
+        return [one for one in found if isinstance(one, CollectivesSeen)]
+
+
+WHOLE = [BEFORE, SCATTERED, GATHERED]
+NOT_ALL = [BEFORE, RUNS, GATHERED]
+
+
+def test_a_collective_that_ends_after_a_younger_one_is_known_once_it_has_ended() -> None:
+    reading = Reading()
+    assert reading.look(3, WHOLE, NOT_ALL, has_ended=False) == []
+    (seen,) = reading.look(6, WHOLE, WHOLE)
+    assert [(one.collectives, one.transfer_ns) for one in seen.steps] == [(2, 35 * MS)]
+    assert reading.look(9, WHOLE, WHOLE) == []
+
+
+def test_what_had_not_ended_is_sent_once_more_and_nothing_else() -> None:
+    reading = Reading()
+    for second, first in ((3, NOT_ALL), (6, NOT_ALL), (9, WHOLE), (12, WHOLE)):
+        reading.look(second, first, WHOLE)
+    assert reading.sent == [NOT_ALL, WHOLE, [SCATTERED]]
 
 
 def test_of_a_large_job_whole_steps_are_left_out() -> None:
