@@ -33,7 +33,7 @@ class JobMerge:
         self._first = first
         self._newest: dict[str, NodeReport] = {}
         self._unread: dict[str, RanksSeen] = {}
-        """By host, what came since the last look."""
+        """By host, what came since the last look, one second or several."""
         self._shifts_ns: dict[str, int] = {}
         self._host_of: dict[int, str] = {}
         self._rows: dict[int, list[Collective]] = {}
@@ -51,7 +51,9 @@ class JobMerge:
 
     def add(self, host: str, report: NodeReport, shift_ns: int) -> None:
         """Take a report; `shift_ns`: the first host's clock less this one's."""
-        self._newest[host], self._unread[host] = report, report.seen
+        before = self._unread.get(host)
+        self._newest[host] = report
+        self._unread[host] = report.seen if before is None else _both(before, report.seen)
         self._shifts_ns[host] = shift_ns
         for use in report.seen.ranks:
             if self._host_of.setdefault(use.rank, host) != host:  # it was started anew elsewhere
@@ -124,15 +126,15 @@ class JobMerge:
         return [replace(most, t_ns=now_ns, ranks=places)]
 
     def _seen(self, now_ns: int, lost: Mapping[str, bool]) -> RanksSeen:
-        first = self._newest[self._first].seen
+        first = self._unread[self._first]
         uses: list[RankUse] = []
         for host, report in self._newest.items():
-            is_new = self._unread.pop(host, None) is not None
-            for use in report.seen.ranks:
+            unread = self._unread.pop(host, None)
+            for use in (unread or report.seen).ranks:
                 if self._host_of.get(use.rank) != host:
                     continue
                 linked = not lost.get(host, False)
-                uses.append(self._moved(use, host, is_new, linked))
+                uses.append(self._moved(use, host, unread is not None, linked))
         uses.sort(key=lambda use: use.rank)
         world = max(report.seen.world_size for report in self._newest.values())
         return replace(first, t_ns=now_ns, world_size=world, ranks=tuple(uses))
@@ -184,6 +186,20 @@ _COUNTED: Final = (
     *("counted", "wall_ns", "data_ns", "forward_ns", "backward_ns", "optimizer_ns"),
     *("checkpoint_ns", "evaluation_ns"),
 )
+"""Sums over the steps of an interval."""
+
+
+def _both(older: RanksSeen, newer: RanksSeen) -> RanksSeen:
+    """Two intervals of a host as one. A rank with another pid is a new process."""
+    before = {use.rank: use for use in older.ranks}
+    ranks = []
+    for use in newer.ranks:
+        past = before.get(use.rank)
+        if past is not None and past.pid == use.pid:
+            sums = {name: getattr(past, name) + getattr(use, name) for name in _COUNTED}
+            use = replace(use, **sums)
+        ranks.append(use)
+    return replace(newer, interval_ns=older.interval_ns + newer.interval_ns, ranks=tuple(ranks))
 
 
 class JobSource:

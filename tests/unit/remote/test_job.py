@@ -103,6 +103,23 @@ def test_steps_are_counted_once_though_a_host_reports_late() -> None:
         assert [one.counted for one in seen.ranks] == [10, 10 if second == 1 else 0]
 
 
+def test_what_a_host_reports_twice_before_it_is_looked_at_is_added_up() -> None:
+    """A link that catches up delivers several at once; the second holds nothing of a checkpoint."""
+    merge = JobMerge("node0")
+    saved = msgspec.structs.replace(use(1, 1), checkpoint_ns=5 * S, wall_ns=6 * S)
+    made = report(1, range(1, 2), 2)
+    seen = msgspec.structs.replace(made.seen, ranks=(saved,))
+    merge.add("node1", msgspec.structs.replace(made, seen=seen), 0)
+    for second in (2, 3):
+        merge.add("node1", report(second, range(1, 2), 2), 0)
+    for second in (1, 2):
+        merge.add("node0", report(second, range(0, 1), 2), 0)
+    (found,) = (one for one in merge.take(3 * S, {}) if isinstance(one, RanksSeen))
+    zero, one = found.ranks
+    assert (zero.counted, zero.steps, found.interval_ns) == (20, 20, 2 * S)
+    assert (one.counted, one.steps, one.wall_ns, one.checkpoint_ns) == (30, 30, 8 * S, 5 * S)
+
+
 def test_a_host_whose_link_is_lost_keeps_its_ranks_and_shows_it() -> None:
     merge, store = JobMerge("node0"), RankStore(1_000)
     merge.add("node1", report(1, range(1, 2), 2), 0)
