@@ -76,8 +76,8 @@ def job_named(arguments: argparse.Namespace, named: Target) -> JobNamed | None:
     from ..remote.roster import hosts_in, read_hostfile
 
     ranks: list[Target] = arguments.job or []
-    hosts = hosts_in(arguments.hosts) if arguments.hosts else []
-    if arguments.hostfile:
+    hosts = hosts_in(arguments.hosts) if arguments.hosts is not None else []
+    if arguments.hostfile is not None:
         hosts += read_hostfile(arguments.hostfile)
     if not ranks and not hosts:
         return None

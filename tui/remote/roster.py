@@ -45,6 +45,8 @@ def _expanded(part: str) -> list[str]:
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise UsageError(f"{part!r} names no hosts")
         until = int(last) if dash else int(first)
+        if until < int(first):
+            raise UsageError(f"{part!r} names no hosts", f"{piece} goes down.")
         if until - int(first) > MOST_HOSTS:
             raise UsageError(f"more than {MOST_HOSTS:,} hosts are named")
         wide = len(first)
@@ -88,7 +90,7 @@ class Roster(NamedTuple):
 
 def from_slurm(environ: Mapping[str, str]) -> Roster | None:
     """By the environment of a rank; None outside SLURM. A list that this reads otherwise than
-    `scontrol` does is read by that."""
+    `scontrol` does is read by that; None where it does not answer."""
     text = next((environ[name] for name in SLURM_LISTS if environ.get(name)), None)
     if text is None:
         return None
@@ -99,13 +101,16 @@ def from_slurm(environ: Mapping[str, str]) -> Roster | None:
     scontrol = shutil.which("scontrol")
     if scontrol is None:
         return None
-    done = subprocess.run(
-        [scontrol, "show", "hostnames", text],
-        capture_output=True,
-        text=True,
-        timeout=SLURM_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [scontrol, "show", "hostnames", text],
+            capture_output=True,
+            text=True,
+            timeout=SLURM_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
     hosts = [line for line in done.stdout.split() if _PLAIN.fullmatch(line)]
     return Roster(tuple(hosts[:MOST_HOSTS]), "SLURM") if hosts else None
 

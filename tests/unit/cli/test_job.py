@@ -58,6 +58,8 @@ def test_one_process_is_no_job() -> None:
         (["--via", "sh -c", "--job", "7"], "names the processes itself"),
         (["--job", "node1:", "node2:7"], "which process?"),
         (["--hosts", "node1"], "which process?"),
+        (["7", "--hosts", ""], "names no host"),
+        (["7", "--hosts", "node[5-3]"], "names no hosts"),
     ],
 )
 def test_words_that_name_no_job(words: list[str], shown: str) -> None:

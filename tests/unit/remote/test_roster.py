@@ -1,9 +1,12 @@
 """Which hosts a job runs on: lists as people and SLURM write them, hostfiles, NCCL."""
 
 import json
+import shutil
 import socket
+import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +42,11 @@ def test_hosts(text: str, hosts: list[str] | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-oProxyCommand=id", "a b", "node[1-99999999]", "node[a-b]", "$(id)", "a;b"]
+    "text",
+    [
+        *("", "-oProxyCommand=id", "a b", "node[1-99999999]", "node[a-b]", "$(id)", "a;b"),
+        *("node[5-3]", "node[1-2,5-3]"),
+    ],
 )
 def test_no_hosts(text: str) -> None:
     with pytest.raises(UsageError):
@@ -63,6 +70,18 @@ def test_slurm_by_the_environment_of_a_rank() -> None:
     environ = {"SLURM_JOB_NODELIST": "node[1-9]", "SLURM_STEP_NODELIST": "node[1-2]"}
     assert from_slurm(environ) == Roster(("node1", "node2"), "SLURM")
     assert from_slurm({}) is None
+
+
+@pytest.mark.parametrize("fault", [subprocess.TimeoutExpired("scontrol", 5), OSError("no memory")])
+def test_a_slurm_that_does_not_answer_names_no_hosts(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", run)
+    assert from_slurm({"SLURM_JOB_NODELIST": "rack[1-2]n[1-4]"}) is None
 
 
 STATUS = {
