@@ -51,6 +51,8 @@ class JobMerge:
 
     def add(self, host: str, report: NodeReport, shift_ns: int) -> None:
         """Take a report; `shift_ns`: the first host's clock less this one's."""
+        if host in self._newest:
+            self._forget(host, self._newest[host].seen, report.seen)
         before = self._unread.get(host)
         self._newest[host] = report
         self._unread[host] = report.seen if before is None else _both(before, report.seen)
@@ -78,6 +80,14 @@ class JobMerge:
                 start_ns, end_ns = 1_000 * start_us + shift_ns, 1_000 * end_us + shift_ns
                 if start_ns > newest_ns:
                     self._bounds.append(Bounds(number, start_ns, end_ns))
+
+    def _forget(self, host: str, older: RanksSeen, newer: RanksSeen) -> None:
+        """Ranks that the host has no more: an agent could name new ones for ever."""
+        left = {use.rank for use in newer.ranks}
+        for use in older.ranks:
+            if use.rank not in left and self._host_of.get(use.rank) == host:
+                del self._host_of[use.rank]
+                self._rows.pop(use.rank, None)
 
     @property
     def reports(self) -> dict[str, NodeReport]:

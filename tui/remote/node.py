@@ -83,6 +83,8 @@ def unpacked(body: bytes) -> NodeReport:
     ranks = report.seen.ranks
     if inflate.unconsumed_tail or max(len(ranks), len(report.rows)) > MOST_RANKS:
         raise LinkError("a report of more ranks than a host has")
+    if any(not 0 <= use.rank < report.seen.world_size for use in ranks):
+        raise LinkError("a report of ranks that its job does not have")
     for one in report.rows:
         columns = (
             one.group,

@@ -91,7 +91,11 @@ class RankStore:
         """By iteration and rank."""
 
     def seen(self, seen: RanksSeen) -> None:
-        """Take one look. A rank with another pid is a new process: its past is another's."""
+        """Take one look. A rank with another pid is a new process: its past is another's. One that
+        the look does not have is forgotten: who makes up a report could name new ones for ever."""
+        left = {use.rank for use in seen.ranks}
+        self._readings = {rank: held for rank, held in self._readings.items() if rank in left}
+        self._active = {key: grown for key, grown in self._active.items() if key[0] in left}
         for use in seen.ranks:
             readings = self._readings.setdefault(use.rank, deque(maxlen=HELD))
             if readings and readings[-1][1].pid != use.pid:

@@ -225,10 +225,33 @@ def test_a_report_that_no_agent_makes_is_refused() -> None:
     other = msgspec.structs.replace(rows, group=[9] * len(rows.group))
     made = [packed(msgspec.structs.replace(good, rows=[one])) for one in (short, other)]
     many = packed(msgspec.structs.replace(good, rows=[rows] * 300))
+    stray = [packed(report(1, ranks, 2)) for ranks in (range(1, 3), range(-1, 1))]
     bomb = zlib.compress(bytes(100_000_000))
-    for body in (b"", b"x" * 100, *made, many, bomb):
+    for body in (b"", b"x" * 100, *made, *stray, many, bomb):
         with pytest.raises(LinkError):
             unpacked(body)
+
+
+def test_ranks_that_a_host_has_no_more_are_forgotten() -> None:
+    merge, store = JobMerge("node0"), RankStore(1_000)
+    for second in range(1, 20):
+        first = 4 * second
+        merge.add("node0", report(second, range(first, first + 4), 1_000), 0)
+        for seen in merge.take(second * S, {}):
+            if isinstance(seen, RanksSeen):
+                store.seen(seen)
+    assert merge.ranks == len(merge._rows) == 4
+    assert [one.rank for one in store.ranks] == [76, 77, 78, 79]
+    assert set(store._readings) == {rank for rank, _ in store._active} == {76, 77, 78, 79}
+
+
+def test_a_rank_that_has_moved_to_another_host_stays() -> None:
+    merge = JobMerge("node0")
+    merge.add("node0", report(1, range(0, 2), 2), 0)
+    merge.add("node1", report(1, range(1, 2), 2), 0)
+    merge.add("node0", report(2, range(0, 1), 2), 0)
+    (seen,) = (one for one in merge.take(2 * S, {}) if isinstance(one, RanksSeen))
+    assert [(one.rank, one.host) for one in seen.ranks] == [(0, ""), (1, "node1")]
 
 
 def test_a_link_that_takes_no_reports_costs_bounded_memory() -> None:
