@@ -1,6 +1,7 @@
 """Who started the target: its launcher, and the other ranks of it."""
 
 import os
+import re
 import resource
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ..messages import Hello
 
 NUMBERS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 """What a launcher sets for each rank. A scheduler may have set some of them for the launcher."""
+_TASKS: Final = re.compile(r"(?P<tasks>[0-9]{1,6})(?:\(x(?P<nodes>[0-9]{1,6})\))?")
 FIND_NS: Final = 10_000_000_000
 """Between two searches for ranks: each goes through all processes of the machine."""
 
@@ -135,9 +137,33 @@ def ranks_here(pid: int, hello: Hello, most: int) -> dict[int, tuple[int, OpenPa
 
 
 def local_ranks(pid: int, hello: Hello) -> int:
-    """Ranks that the launcher started here, where it says so; else all that there are."""
-    ranks = environ_of(pid).get("LOCAL_WORLD_SIZE", "")
-    return int(ranks) if ranks.isdecimal() else hello.world_size or 1
+    """Ranks that the launcher started here, where it says so; else all that there are, which may
+    be on other hosts too."""
+    environ = environ_of(pid)
+    ranks = environ.get("LOCAL_WORLD_SIZE", "")
+    if ranks.isdecimal():
+        return int(ranks)
+    world = hello.world_size or 1
+    if environ.get("SLURM_STEP_NUM_TASKS") == str(world):  # each task is a rank and starts no other
+        return _tasks_here(environ) or world
+    return world
+
+
+def _tasks_here(environ: Mapping[str, str]) -> int | None:
+    """Of SLURM's step on this node: "8(x2),4" has eight on the first two and four on the third."""
+    node = environ.get("SLURM_NODEID", "")
+    if not node.isdecimal():
+        return None
+    nodes_before = int(node)
+    for part in environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
+        match = _TASKS.fullmatch(part)
+        if match is None:
+            return None
+        nodes = int(match["nodes"] or 1)
+        if nodes_before < nodes:
+            return int(match["tasks"])
+        nodes_before -= nodes
+    return None
 
 
 def job_of(pid: int) -> tuple[str, ...]:

@@ -161,6 +161,8 @@ class RanksSource:
         """Once, that some ranks are not shown."""
         if self._reported or self._most >= self._expected:
             return []
+        if len(self._members) < self._most:  # all are held: the others are on other hosts
+            return []
         self._reported = True
         reason = f"{self._most} of the {self._expected} ranks here are shown: ulimit -n is too low"
         fix = f"ulimit -n {self._expected + SPARE_FILES}, before gpuwatch is started"

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from gpuwatch.tui.model.observations import ProcessesSeen
-from gpuwatch.tui.sources.launcher import FIND_NS, NUMBERS, Launcher
+from gpuwatch.tui.sources import launcher
+from gpuwatch.tui.sources.launcher import FIND_NS, NUMBERS, Launcher, local_ranks
 from gpuwatch.tui.sources.process import FIND_NS as FIND_PINS_NS
 from gpuwatch.tui.sources.process import PinThreads, ProcessSource
+from tests.unit.session.making import HELLO
 from tests.unit.sources.test_cores import write
 
 S = 1_000_000_000
@@ -86,6 +89,30 @@ def test_what_the_launcher_itself_was_given_numbers_nobody_below_it(given: dict[
             found.look(0)
         others = [[(rank.process.pid, rank.number) for rank in found.ranks] for found in seen]
     assert others == [[(one, 1)], [(zero, 0)]]
+
+
+SRUN = {"SLURM_STEP_NUM_TASKS": "20", "SLURM_STEP_TASKS_PER_NODE": "8(x2),4"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "here"),
+    [
+        ({"LOCAL_WORLD_SIZE": "2", **SRUN, "SLURM_NODEID": "0"}, 2),
+        ({**SRUN, "SLURM_NODEID": "1"}, 8),
+        ({**SRUN, "SLURM_NODEID": "2"}, 4),
+        ({**SRUN, "SLURM_NODEID": "3"}, 20),
+        (SRUN, 20),
+        ({**SRUN, "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "8(x"}, 20),
+        # A task for each node, whose launcher starts the ranks.
+        ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_TASKS_PER_NODE": "1(x3)"}, 20),
+        ({}, 20),
+    ],
+)
+def test_how_many_ranks_the_launcher_started_here(
+    environ: dict[str, str], here: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "environ_of", lambda pid: environ)
+    assert local_ranks(7, msgspec.structs.replace(HELLO, world_size=20)) == here
 
 
 def test_this_monitor_is_no_launcher_and_a_search_is_not_repeated() -> None:

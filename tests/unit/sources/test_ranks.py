@@ -9,7 +9,7 @@ from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui.discovery.state_page import OpenPage, Words, pages_of
-from gpuwatch.tui.model.observations import RanksSeen
+from gpuwatch.tui.model.observations import Missing, RanksSeen
 from gpuwatch.tui.sources import ranks
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
 
@@ -61,3 +61,22 @@ def test_steps_made_while_a_page_is_read_are_counted_once(monkeypatch: pytest.Mo
     assert publisher.steps == 17
     assert counted == pytest.approx(17, abs=1)  # the last may be open
     source.close()
+
+
+@pytest.mark.parametrize("most", [928, 1])
+def test_ranks_of_other_hosts_are_not_left_out_here(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing says how many of the job's ranks are here, and that many could not be held."""
+    publisher = Publisher()
+    publisher.make(5)
+    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
+    monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
+    monkeypatch.setattr(ranks, "local_ranks", lambda *_: 2_048)
+    monkeypatch.setattr(ranks, "room_for_pages", lambda _: most)
+    source = RanksSource(os.getpid(), found.hello)
+    source.open()
+    said = [one.reason for one in source.poll(0) if isinstance(one, Missing)]
+    source.close()
+    too_few = "1 of the 2048 ranks here are shown: ulimit -n is too low"
+    assert said == ([too_few] if most == 1 else [])
