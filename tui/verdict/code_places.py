@@ -117,6 +117,11 @@ def empties_cache(place: FrameShare) -> bool:
     return named or bool(EMPTYING_CALL.search(place.line))
 
 
+def computes(place: FrameShare) -> bool:
+    """Tensors are computed there, by what the line calls."""
+    return place.computes or place.phase == "forward"
+
+
 def steps_one_by_one(place: FrameShare) -> bool:
     """An optimizer walks through its parameters there."""
     return "single_tensor" in function_of(place.frame)

@@ -9,11 +9,13 @@ from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
     BETWEEN,
     clips,
+    computes,
     copies_to_gpu,
     in_collective,
     is_in_forward,
     is_users,
     main_places,
+    share_held,
     share_seen,
     share_where,
     waits_for_gpu,
@@ -45,7 +47,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .debugging import debugging
 from .on_cpu import beside_gpu, on_cpu
-from .within_net import LEARNED_BESIDE, forecast_on_cpu, looped, unlearned, up_to_seen
+from .within_net import LEARNED_BESIDE, TURNS, forecast_on_cpu, looped, unlearned, up_to_seen
 
 UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
 """Lines of an update that the user has written."""
@@ -272,7 +274,12 @@ def _steady(window: StepWindow) -> Finding | None:
     steps = max(1, total.steps)
     step_ns = total.wall_ns / steps
     part_ns = share.mean * step_ns
+    own = _mine(window)
+    less = "do it less often, or on another thread, or in one tensor expression"
     where = "in Python between the phases"
+    tensors = [one for one in own if computes(one) and not TURNS.search(one.line)]
+    if not window.gpu_present and share_held(tensors) > share_held(own) / 2:
+        where, less = "computed between the phases", "do it less often, or of fewer samples"
     evidence = [
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms")
     ]
@@ -284,7 +291,7 @@ def _steady(window: StepWindow) -> Finding | None:
                 f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms"
             )
         ]
-    mine = by_user_function(_mine(window))
+    mine = by_user_function(own)
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:
@@ -293,10 +300,9 @@ def _steady(window: StepWindow) -> Finding | None:
     evidence += [place_evidence(place, "main-thread") for place in mine[1:2]]
     if not window.gpu_present:
         evidence += not_the_users(window).evidence()
-    less = f"do it less often, or on another thread, or in one tensor expression{_at(mine)}"
     headline = f"{percent(share.mean)} of each step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
-    return cause("host", None, share, headline, tuple(evidence), (less,), floor, gain)
+    return cause("host", None, share, headline, tuple(evidence), (less + _at(mine),), floor, gain)
 
 
 def _at(places: Sequence[FrameShare]) -> str:
