@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..code_loops import MADE
-from ..code_places import main_places, share_seen
+from ..code_places import is_in_forward, main_places, share_held, share_seen
 from ..findings import Finding, Forecast
 from ..forecast.gain import gain_on_the_host
 from ..forecast.interval import alone_on_cpu, interval_of
@@ -25,6 +24,8 @@ LEARNED_BESIDE: Final = 2.1
 """What a loss, or a net that is no module, takes at the most as a multiple of its backward: so much
 in chains of pointwise operations (`FORWARD_OF_BACKWARD_ON_CPU`), 0.1 to 1.4 of it in ten that were
 written by hand (an LSTM, a CRF, Sinkhorn, SSIM). A detector's targets, set one by one: 59."""
+OF_LISTS: Final = re.compile(r"\btorch\.(\w*Tensor|tensor)\((?!np\.|numpy\.)")
+"""What takes long there is Python's lists: an array is copied at once."""
 TURNS: Final = re.compile(r"^(?!.*\bself\.).*(\bfor\b.+\bin\b|\bwhile\b|\bsorted\(|\.append\()")
 """Turns of a loop in Python, and what a line of one does; of what a module holds nobody knows."""
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
@@ -63,25 +64,26 @@ def looped(window: StepWindow) -> Finding | None:
     `Function.backward` in NumPy: 58 % by samples, 3.1x by one call of `scatter_`)."""
     if window.gpu_present:
         return None
-    mine = [one for one in main_places(window) if _loops(one)]
-    return _found(
-        window,
-        share_seen(window, mine.__contains__),
-        mine,
-        "Python's loops and lists within forward and backward",
-        "one tensor expression for the whole batch",
-    )
+    loops, lists = (list(filter(which, main_places(window))) for which in (_loops, _makes_of_lists))
+    mine = [*loops, *lists]
+    what, instead = "Python's loops within forward and backward", "one tensor expression for all"
+    if share_held(lists) > share_held(loops):
+        what = "tensors made of Python's lists"
+        instead = "keep what is in them in tensors, or make one array of them first (np.stack)"
+    return _found(window, share_seen(window, mine.__contains__), mine, what, instead)
 
 
 def _loops(place: FrameShare) -> bool:
-    if own_frame(place) != place.frame:
+    if own_frame(place) != place.frame or place.makes:
         return False
-    if place.phase != "forward":
-        return place.phase == "backward" and bool(place.in_turns)
-    if place.makes:
-        return False
-    of_numbers = place.in_net and not place.computes and bool(TURNS.search(place.line))
-    return of_numbers or MADE.search(place.line) is not None
+    if place.phase == "backward":
+        return bool(place.in_turns)
+    return is_in_forward(place) and not place.computes and bool(TURNS.search(place.line))
+
+
+def _makes_of_lists(place: FrameShare) -> bool:
+    own = own_frame(place) == place.frame and place.phase == "forward"
+    return own and not place.makes and OF_LISTS.search(place.line) is not None
 
 
 def _found(

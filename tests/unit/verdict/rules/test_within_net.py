@@ -70,6 +70,16 @@ def test_a_matrix_that_is_normalised_in_each_forward_is_the_hosts() -> None:
     assert headline(run).share == found.share
 
 
+def test_lists_that_become_tensors_are_told_from_loops() -> None:
+    found = looped(seen(LISTS, LAYER))
+    assert found is not None
+    assert "tensors made of Python's lists" in found.headline
+    loops = looped(seen(replace(LISTS, share=0.1), SORTED))
+    assert loops is not None
+    assert "loops within" in loops.headline
+    assert loops.share == pytest.approx(0.4), "both go with their function"
+
+
 def test_what_is_learned_in_a_net_is_gone_back_through() -> None:
     assert unlearned(seen(SUM, SCALED, LAYER, backward_ms=40)) is None
     assert unlearned(seen(replace(LAYER, share=0.8))) is None, "layers may be all of it"
@@ -102,5 +112,7 @@ def test_turns_of_a_backward_are_the_batchs_own_loop_alone() -> None:
     assert looped(seen(replace(TURN, in_turns=""), LAYER)) is None
     assert looped(seen(replace(LISTS, makes=True), LAYER)) is None
     assert looped(seen(replace(SORTED, computes=True), LAYER)) is None
+    array = "x = torch.tensor(np.stack(rows))"
+    assert looped(seen(replace(LISTS, line=array), LAYER)) is None
     held = "return [self.weight[i] for i in ids]"
     assert looped(seen(replace(SORTED, line=held), LAYER)) is None
