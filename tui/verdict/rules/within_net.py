@@ -12,7 +12,14 @@ from ..forecast.gain import gain_on_the_host
 from ..forecast.interval import alone_on_cpu, interval_of
 from ..format import percent
 from ..loader import loader_floor
-from ..place_names import by_user_function, own_frame, place_evidence, place_name, users_function
+from ..place_names import (
+    by_user_function,
+    own_frame,
+    path_of,
+    place_evidence,
+    place_name,
+    users_function,
+)
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, beyond
@@ -42,7 +49,7 @@ def unlearned(window: StepWindow) -> Finding | None:
         return None
     by_function: dict[tuple[str, str], list[FrameShare]] = {}
     for one in main_places(window):
-        if one.in_net and one.phase == "forward" and own_frame(one):
+        if is_in_forward(one) and own_frame(one) and not _of_layers(one):
             by_function.setdefault(users_function(one), []).append(one)
     own = [held for (name, _), held in by_function.items() if not OF_A_NET.search(name)]
     mine = max(own, key=lambda held: sum(one.share for one in held), default=[])
@@ -56,6 +63,11 @@ def unlearned(window: StepWindow) -> Finding | None:
         "once, where it is the same in each step; or with the batch, in the loader",
     )
     return None if found is None else replace(found, forecast=up_to_seen(found, seen))
+
+
+def _of_layers(place: FrameShare) -> bool:
+    """PyTorch's or a library's: a frozen encoder has a rule of its own."""
+    return bool(place.library or place.asked) or path_of(place.frame).startswith("torch/nn/")
 
 
 def looped(window: StepWindow) -> Finding | None:

@@ -83,6 +83,12 @@ def test_lists_that_become_tensors_are_told_from_loops() -> None:
 def test_what_is_learned_in_a_net_is_gone_back_through() -> None:
     assert unlearned(seen(SUM, SCALED, LAYER, backward_ms=40)) is None
     assert unlearned(seen(replace(LAYER, share=0.8))) is None, "layers may be all of it"
+    frozen = FrameShare(
+        *(0.8, "_conv_forward (torch/nn/modules/conv.py:5)", "features (net.py:3)", "self.body(x)"),
+        *("forward", 95),
+        in_net=True,
+    )
+    assert unlearned(seen(frozen)) is None, "a frozen net has a rule of its own"
 
 
 @pytest.mark.parametrize(
