@@ -43,7 +43,7 @@ def unlearned(window: StepWindow) -> Finding | None:
     """A function of the user's own in a net, as one that normalises the matrix of a graph, that
     takes longer than one whose gradient is all of the backward (`LEARNED_BESIDE`): it need not be
     computed in each step, or not there (a graph network 3.9x as fast by keeping it, where samples
-    showed 66 %, and 46 % beyond that)."""
+    showed 66 %, 35 % beyond that)."""
     backward_ns = sum(row.backward_ns for row in window.steps)
     if window.gpu_present or not backward_ns:
         return None
