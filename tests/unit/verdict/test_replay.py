@@ -4,7 +4,9 @@ import pytest
 
 from gpuwatch.tui.verdict.forecast.measured import _working
 from gpuwatch.tui.verdict.forecast.replay import Removal, Segment, StepReplay, replay
-from gpuwatch.tui.verdict.forecast.segments import HostSeen, MeasuredSegment, segments_of
+from gpuwatch.tui.verdict.forecast.segments import HostSeen, MeasuredSegment, segments_of, spans_of
+from tests.unit.verdict.on_gpu import gpu_step
+from tests.unit.verdict.windows import S, step
 
 
 def course(*stretches: Segment, ahead: float = 1_000.0) -> StepReplay:
@@ -172,3 +174,18 @@ def test_a_gpu_that_was_nearly_caught_up_with_idled_in_both_phases() -> None:
     ]
     [worked] = _working(spans, [1.0], 1.0, 8.0, 0.0, 0.15)
     assert worked == [pytest.approx(4.15), pytest.approx(3.85)]
+
+
+@pytest.mark.parametrize("other_ms", [0.0, 4.0])
+def test_python_beside_a_checkpoint_is_shared_by_both_clocks_times(other_ms: float) -> None:
+    """A GPU that is behind may reach both ends of a checkpoint, and of the Python beside it, at
+    once: there is nothing of its time to share. The judge ended in a division by zero."""
+    host = step(1, S, forward_ms=50, other_ms=6, checkpoint_ms=9)
+    spans = spans_of(host, gpu_step(host, forward_ms=55, other_ms=other_ms), 3_000_000, 0, 0.25)
+    in_ms = {one.name: (one.host_ns / 1e6, one.device_ns / 1e6) for one in spans}
+    assert in_ms == {
+        "forward": (50.0, 55.0),
+        "other": (3.0, other_ms / 2),
+        "evaluation": (2.25, 0.75 * other_ms / 2),
+        "checkpoint": (9.75, 0.25 * other_ms / 2),
+    }

@@ -66,16 +66,15 @@ def spans_of(
         moved = min(1.0, clinging_ns / host.other_ns)
         for parts in (ours, theirs):
             clings = moved * parts["other"]
-            _move(parts, "other", pause, moved)
-            if pause == "checkpoint" and saving < 1.0:
-                _move(parts, pause, "evaluation", clings * (1.0 - saving) / parts[pause])
+            kept = clings * saving if pause == "checkpoint" else clings
+            _move(parts, "other", pause, kept)
+            _move(parts, "other", "evaluation", clings - kept)
     if host.startup_ns:
         part = 1.0 - starting_ns / host.startup_ns
-        _move(ours, "startup", pause, part)
-        _move(theirs, "startup", pause, part)
+        for parts in (ours, theirs):
+            _move(parts, "startup", pause, part * parts["startup"])
     for parts in (ours, theirs):
-        if parts["startup"]:
-            _move(parts, "startup", "data", 1.0)
+        _move(parts, "startup", "data", parts["startup"])
     spans: list[MeasuredSegment] = []
     lag = float(device.lag_start_ns or 0)
     for name in ours:
@@ -110,10 +109,9 @@ def _parts(row: Step | GpuStep, wall_ns: int) -> Times:
     return parts
 
 
-def _move(parts: Times, source: str, target: str, share: float) -> None:
-    moved = share * parts[source]
-    parts[source] -= moved
-    parts[target] += moved
+def _move(parts: Times, source: str, target: str, ns: float) -> None:
+    parts[source] -= ns
+    parts[target] += ns
 
 
 @dataclass(frozen=True, slots=True)
