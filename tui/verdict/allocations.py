@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ..steps import GpuMemory
 from .code_places import empties_cache, share_seen
 from .loader import training_loader
+from .memory.trends import readings
 from .step_time import spent
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR
@@ -44,7 +45,7 @@ class WarmCounts:
 
 def warm_counts(window: StepWindow) -> WarmCounts | None:
     """None while there are no two of them, of different steps."""
-    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
+    warm = [one for one in readings(window) if one.step > window.warm_step]
     if len(warm) < 2 or warm[-1].step <= warm[0].step:
         return None
     return WarmCounts(warm[0], warm[-1])

@@ -35,6 +35,15 @@ def test_what_cudnn_took_to_choose_its_kernels_is_not_a_steps() -> None:
     assert room.times_larger == 1
 
 
+def test_what_another_gpu_holds_is_not_this_ones() -> None:
+    given = device_memory(0.93, kept=0.01)
+    full = given["gpu_memory"][0]
+    this = structs.replace(full, device=1, reserved=2 * GIB)
+    room = batch_room(launching(**{**given, "gpu_memory": (full, this)}))
+    assert room is not None
+    assert room.full < 0.03
+
+
 def test_without_the_allocator_there_is_no_number() -> None:
     assert batch_room(launching()) is None
     assert larger_batch(launching(), "why") == "a larger batch: why"

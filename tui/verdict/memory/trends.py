@@ -222,7 +222,7 @@ def batch_room(window: RunFacts) -> BatchRoom | None:
     if not limit or not window.gpu_memory:
         return None
     newest = window.gpu_memory[-1]
-    held = max(max(one.reserved, one.at_backward or 0) for one in window.gpu_memory)
+    held = max(max(one.reserved, one.at_backward or 0) for one in readings(window))
     height = min(newest.peak_allocated, held)
     return BatchRoom(newest.allocated, max(0, height - newest.allocated), limit)
 

@@ -7,6 +7,7 @@ import pytest
 from msgspec import structs
 
 from gpuwatch.tui.steps import GpuMemory
+from gpuwatch.tui.verdict.allocations import warm_counts
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator
@@ -71,6 +72,21 @@ def test_memory_that_is_asked_for_in_pieces_leaves_the_rest_to_launching() -> No
     assert ledger is not None
     assert ledger.shares["allocator"] == pytest.approx(0.09 + 95 * 0.2 / 63.7, abs=0.01)
     assert Engine().judge(seen).finding.kind == "launch"
+
+
+def test_two_gpus_allocators_are_not_counted_as_one() -> None:
+    """A pipeline on two GPUs, whose current device is read: 100 segments on one and 700 on the
+    other since the start were "6.7 segments asked of the device a step"."""
+    memory = tuple(
+        structs.replace(asked(step, segments), device=device)
+        for step in (10, 50)
+        for device, segments in enumerate((100, 700))
+    )
+    seen = gpu_window(STEPS, ON_GPU, gpu_memory=memory, activity=activity(55))
+    counts = warm_counts(seen)
+    assert counts is not None
+    assert (counts.steps, counts.asked) == (40, 0.0)
+    assert allocator(seen) is None
 
 
 @pytest.mark.parametrize("hits", [0, 1])
