@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import combinations
 from math import comb, erf, hypot, sqrt
 from statistics import median
@@ -29,14 +30,17 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
     interval comes from the ratio estimator on 10 consecutive batches:
     var = sum((x_b - r y_b)^2) / (m - 1) / m / mean(y)^2.
 
-    One row that holds nearly all of it is an event and no share: a pause of a minute says nothing
-    of the next hundred steps.
+    One row that holds more than half of it, and more than twice as much as any other, is an event
+    and no share: a pause of a minute says nothing of the next hundred steps. A second one does.
     """
     share = _ratio(parts_ns, walls_ns)
-    largest = max(range(len(parts_ns)), key=parts_ns.__getitem__, default=0)
-    if share.mean < limits.CONTRIBUTOR or 2 * parts_ns[largest] <= sum(parts_ns):
+    if share.mean < limits.CONTRIBUTOR:
         return share
-    rest = [[*values[:largest], *values[largest + 1 :]] for values in (parts_ns, walls_ns)]
+    largest, second = (*nlargest(2, parts_ns), 0)[:2]
+    if 2 * largest <= sum(parts_ns) or largest <= 2 * second:
+        return share
+    at = parts_ns.index(largest)
+    rest = [[*values[:at], *values[at + 1 :]] for values in (parts_ns, walls_ns)]
     without = _ratio(*rest)
     return without if without.mean < limits.CONTRIBUTOR else share
 

@@ -192,6 +192,18 @@ def test_three_pauses_are_a_share() -> None:
     assert "evaluation" in names(judged)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "share"), [(44, 44, 88 / 1_088), (45, 44, 89 / 1_089), (80, 9, 9 / 999)]
+)
+def test_two_pauses_are_a_share_unless_one_is_much_longer(
+    one: int, other: int, share: float
+) -> None:
+    """Of 45 and 44 ms the longer was left out: a share of 8% was 4%, and no longer mentioned."""
+    pauses = {20: one, 99: other}
+    parts = [pauses.get(row, 0) for row in range(100)]
+    assert share_of(parts, [10 + part for part in parts]).mean == pytest.approx(share)
+
+
 def test_what_goes_on_beside_one_large_wait_keeps_its_share() -> None:
     parts = [30] * 99 + [5_000]
     walls = [130] * 99 + [5_100]
