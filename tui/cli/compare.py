@@ -55,8 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_page(arguments.output)
     conditions = [condition_of(text) for text in arguments.fail_if]
     comparison = compare(_side(arguments.a), _side(arguments.b))
-    rows = {row.figure.key: row for row in comparison.rows}
-    failed = {condition: condition.holds(rows) for condition in conditions}
+    failed = {condition: condition.holds(comparison.measured) for condition in conditions}
     if arguments.json:
         write_lines([json.dumps(as_json(comparison, failed), allow_nan=False)])
     elif arguments.output is None:

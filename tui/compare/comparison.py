@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final, Literal
 
 from ..errors import UsageError
@@ -53,7 +54,15 @@ class Comparison:
     a: Side
     b: Side
     rows: tuple[Row, ...]
+    """What is shown."""
+    small: tuple[Row, ...]
+    """Phases that take hardly any of a step on either side: measured, and worth no row."""
     confidence: float
+
+    @property
+    def measured(self) -> dict[str, Row]:
+        """All figures that both sides have, by key: for conditions."""
+        return {row.figure.key: row for row in (*self.rows, *self.small)}
 
     @property
     def step(self) -> Row | None:
@@ -77,19 +86,19 @@ def compare(a: Side, b: Side, confidence: float = CONFIDENCE) -> Comparison:
     before, after = measured(a.runs), measured(b.runs)
     step = before.get(STEP.key)
     worth = 0.0 if step is None else WORTH * step.mean
-    shared = [
+    shared = [one for one in FIGURES if one.key in before and one.key in after]
+    small = {
         one
-        for one in FIGURES
-        if one.key in before
-        and one.key in after
-        and (one.unit != "ms" or max(before[one.key].mean, after[one.key].mean) >= worth)
-    ]
-    others = max(1, len(shared) - 1)
+        for one in shared
+        if one.unit == "ms" and max(before[one.key].mean, after[one.key].mean) < worth
+    }
+    others = max(1, len(shared) - len(small) - 1)
     rows = []
     for figure in shared:
         level = confidence if figure is STEP else 1 - (1 - confidence) / others
         rows.append(row_of(figure, before[figure.key], after[figure.key], level))
-    return Comparison(a, b, tuple(rows), confidence)
+    shown = tuple(row for row in rows if row.figure not in small)
+    return Comparison(a, b, shown, tuple(row for row in rows if row.figure in small), confidence)
 
 
 def row_of(figure: Figure, before: Estimate, after: Estimate, confidence: float) -> Row:
@@ -131,8 +140,8 @@ class Condition:
         if not self.of_change:
             return row.change.after > self.limit if self.above else row.change.after < self.limit
         relative = row.change.relative
-        if relative is None:
-            return None
+        if relative is None:  # of nothing: what is more now is so by more than any percentage
+            relative = inf if row.change.after > 0 else 0.0
         beyond = 100 * relative > self.limit if self.above else 100 * relative < self.limit
         return beyond and row.change.is_found
 

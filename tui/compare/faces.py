@@ -144,7 +144,7 @@ def found_words(row: Row) -> str:
 
 
 def as_json(comparison: Comparison, failed: Mapping[Condition, bool | None]) -> dict[str, Any]:
-    """By the contract of docs/compare.md. What was not measured is left out."""
+    """By the contract of docs/compare.md: the rows that are shown."""
     return {
         "schema": SCHEMA,
         "confidence": comparison.confidence,

@@ -100,8 +100,7 @@ def _figures(part: Settled) -> Iterator[tuple[str, Estimate]]:
     for phase in PHASES:
         field = phase.key.replace("_ms", "_ns")
         spent = [getattr(step, field) / 1e6 for step in steps]
-        if any(spent):
-            yield from _known(phase, ratio_of(spent, counts))
+        yield from _known(phase, ratio_of(spent, counts))
     if part.gpu_steps:
         of = [float(row.count) for row in part.gpu_steps]
         yield from _known(GPU_WAIT, ratio_of([row.exposed_ns / 1e6 for row in part.gpu_steps], of))

@@ -29,10 +29,21 @@ def _the_two_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("condition", "code"),
-    [("step_ms>+5%", 6), ("step_ms>+90%", 0), ("gpu_data_ms>+5%", 5), ("nonsense", 2)],
+    [
+        ("step_ms>+5%", 6),
+        ("step_ms>+90%", 0),
+        ("gpu_data_ms>+5%", 0),  # a microsecond: too little to be shown
+        ("gpu_data_ms>1", 0),
+        ("nonsense", 2),
+    ],
 )
 def test_the_exit_code_is_what_ci_reads(condition: str, code: int) -> None:
     assert main(["compare", FP32, BF16, "--fail-if", condition]) == code
+
+
+def test_the_exit_code_of_what_one_side_does_not_have() -> None:
+    unseen = str(RECORDINGS / "checkpoint_often.gpuwatch")
+    assert main(["compare", FP32, unseen, "--fail-if", "samples_s<-5%"]) == 5
 
 
 def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,16 @@ def slower(run: WholeRun, factor: float) -> WholeRun:
     return out
 
 
+def saving(run: WholeRun, each_ms: float) -> WholeRun:
+    """The same run with a checkpoint of this length behind every step."""
+    out, each_ns = WholeRun(run.header), round(each_ms * 1e6)
+    for at, step in enumerate(run.steps):
+        start_ns, end_ns = step.start_ns + at * each_ns, step.end_ns + (at + 1) * each_ns
+        moved = msgspec.structs.replace(step, start_ns=start_ns, end_ns=end_ns)
+        out.steps.append(msgspec.structs.replace(moved, checkpoint_ns=each_ns))
+    return out
+
+
 def halves(run: WholeRun, rng: random.Random) -> tuple[WholeRun, WholeRun]:
     """Two runs out of one, of which neither is the later: of each two stretches of ten steps, one
     goes to either, by lot. Neighbours stay neighbours, as in a run."""

@@ -14,7 +14,7 @@ from gpuwatch.tui.compare.intervals import Estimate
 from gpuwatch.tui.compare.page import page
 from gpuwatch.tui.errors import UsageError
 from gpuwatch.tui.recording.whole_run import WholeRun
-from tests.unit.compare.runs import LAST, correlated, halves, of_times, recorded, slower
+from tests.unit.compare.runs import LAST, correlated, halves, of_times, recorded, saving, slower
 
 STEADY = ("gpt_bf16", "precision_fp32", "loader_workers", "pointwise_unfused", "launch_lstmcell")
 """Loops that the GPU, the loader or the host bounds, all of them the same throughout."""
@@ -61,6 +61,29 @@ def test_a_faster_run_is_better_and_its_samples_more() -> None:
     assert by_key["samples_s"].found == "better"
     assert by_key["forward_ms"].found == "better"
     assert "data_ms" not in by_key, "no time was spent in it"
+
+
+@pytest.mark.parametrize(
+    ("saves", "found", "conditions"),
+    [
+        ("a", "better", {"checkpoint_ms<-50%": True, "checkpoint_ms>+10%": False}),
+        ("b", "worse", {"checkpoint_ms>+10%": True, "checkpoint_ms<-50%": False}),
+        ("neither", None, {"checkpoint_ms>+10%": False, "checkpoint_ms>-5%": False}),
+    ],
+)
+def test_a_phase_that_a_side_does_not_have_takes_no_time_there(
+    saves: str, found: str | None, conditions: dict[str, bool]
+) -> None:
+    """What explains that B is slower was left out, and `--fail-if` on it "not measured"."""
+    runs = {one: of_times(correlated(300, 50, seed)) for seed, one in enumerate("ab")}
+    if saves in runs:
+        runs[saves] = saving(runs[saves], 20)
+    comparison = between(runs["a"], runs["b"])
+    shown = {row.figure.key: row.found for row in comparison.rows}
+    assert shown.get("checkpoint_ms") == found
+    assert {
+        text: condition_of(text).holds(comparison.measured) for text in conditions
+    } == conditions
 
 
 def test_several_runs_a_side_measure_what_differs_between_them() -> None:
@@ -138,7 +161,7 @@ def test_an_interval_wider_than_the_figure_is_not_resolved() -> None:
 def test_every_face_shows_the_same() -> None:
     comparison = between(of_times(correlated(300, 40, 1)), of_times(correlated(300, 50, 2)))
     condition = condition_of("step_ms>+5%")
-    failed = {condition: condition.holds({row.figure.key: row for row in comparison.rows})}
+    failed = {condition: condition.holds(comparison.measured)}
     text = "\n".join(text_lines(comparison, failed, 100))
     record = as_json(comparison, failed)
     assert "B is slower" in text
