@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..steps import StepHistogram
 from .catalogue import MetricName
 from .host import host_name
-from .metrics import Family, Sample
+from .metrics import Family, Labels, Sample
 
 OF_A_TARGET: Final = frozenset({"run", "rank", "hostname", "pid"})
 FACTS: Final[tuple[MetricName, ...]] = ("gpuwatch_verdict_info", "gpuwatch_job_verdict_info")
@@ -24,6 +24,7 @@ class Scalars:
         self.step = 0
         """Of the rank that is furthest."""
         self.values: dict[str, float] = {}
+        left_out = _ended_before(families)
         ranks = {
             dict(sample.labels)["rank"]
             for family in families
@@ -32,12 +33,32 @@ class Scalars:
         }
         for family in families:
             for sample in family.samples:
+                if _target_of(sample) in left_out:
+                    continue
                 for name, value in _named(family, sample):
                     rank = dict(sample.labels).get("rank", "0")
                     prefix = f"gpuwatch/rank {rank}" if len(ranks) > 1 else "gpuwatch"
                     self.values[f"{prefix}/{name}"] = value
                     if family.metric.name == "gpuwatch_steps_total":
                         self.step = max(self.step, round(value))
+
+
+def _ended_before(families: Sequence[Family]) -> set[Labels]:
+    """The targets that have ended, while others run: what is started anew begins at step 0, and the
+    steps of the run before are not its own."""
+    states = {
+        _target_of(sample): dict(sample.labels)["state"]
+        for family in families
+        if family.metric.name == "gpuwatch_target_state"
+        for sample in family.samples
+        if sample.value
+    }
+    ended = {target for target, state in states.items() if state == "ended"}
+    return ended if len(ended) < len(states) else set()
+
+
+def _target_of(sample: Sample) -> Labels:
+    return tuple(label for label in sample.labels if label[0] in OF_A_TARGET)
 
 
 def _named(family: Family, sample: Sample) -> Iterator[tuple[str, float]]:

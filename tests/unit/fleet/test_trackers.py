@@ -1,5 +1,6 @@
 """W&B, MLflow and TensorBoard: through their own clients, where those are installed."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ from gpuwatch.tui.errors import UsageError
 from gpuwatch.tui.fleet import trackers
 from gpuwatch.tui.fleet.push import pushes_of
 from gpuwatch.tui.fleet.trackers import MlFlow, Scalars, TensorBoard, WeightsAndBiases
+from gpuwatch.tui.model.snapshot import as_ended
 from tests.processes.monitored import until
-from tests.unit.faces.pictures import STEPS
+from tests.unit.faces.pictures import STEPS, picture
 from tests.unit.fleet.making import HISTOGRAM, as_rank, exported, watched
 
 AT = 1_700_000_000.25
@@ -29,6 +31,18 @@ def test_scalars_are_named_by_what_they_measure() -> None:
 def test_of_several_ranks_each_has_its_own() -> None:
     scalars = Scalars(exported(*(watched(as_rank(rank, 2), job=("a",)) for rank in (0, 1))))
     assert {name.split("/")[1] for name in scalars.values} == {"rank 0", "rank 1"}
+
+
+def test_a_run_that_is_started_anew_has_its_own_steps() -> None:
+    """What ended at step 100,000 is exported for five minutes more: so long the new run's values
+    were logged at that step."""
+    at_100k = picture(pid=1, steps=replace(STEPS, total=100_000))
+    ended = watched(as_ended(at_100k, "ended by RuntimeError"))
+    anew = watched(picture(pid=2, steps=replace(STEPS, total=10)))
+    for order in ((ended, anew), (anew, ended)):
+        scalars = Scalars(exported(*order))
+        assert (scalars.step, scalars.values["gpuwatch/steps"]) == (10, 10.0)
+    assert Scalars(exported(ended)).step == 100_000
 
 
 def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
