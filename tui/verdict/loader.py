@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor
 from typing import Final
 
@@ -16,8 +17,12 @@ from .thresholds.samples import LEAST_STACKS
 from .window import RunFacts, StepWindow
 
 MOST_IN_TURN: Final = 20_000
-"""Fetches that are followed one by one: a few windows' worth of accumulated steps. More is what no
-training has, and what one message can say."""
+"""Fetches of a window in which they are followed one by one: more is what no training has, and what
+one message can say."""
+FOLLOWED: Final = 2_500
+"""Of these the newest that are followed, and the rest of their step. Their mean is known to a
+fiftieth of their spread: to less than the 5 % within which numbers of workers count as equal, but
+for spreads of more than 2.5 times the mean. Each number costs 0.5 ms then."""
 PREFETCH: Final = 2
 """Batches that a worker of a DataLoader makes ahead: `prefetch_factor`'s default."""
 RECEIVING_NS: Final = 1_300_000.0
@@ -112,8 +117,14 @@ class Feeding:
         return needed > self.batch_ns * (1 - limits.NEAR_BEST)
 
     def with_workers(self, workers: int) -> float:
-        """Time of a batch, ns: P' = max(P - wait + r, S/W, (S_cpu + main_cpu + r) / cores), r for
-        receiving it, and no less than batches leave that do not all take as long (`_in_turn`).
+        """Time of a batch, ns, with so many workers: `at_best`, and no less than batches leave that
+        do not all take as long (`_in_turn`)."""
+        best_ns = self.at_best(workers)
+        return max(best_ns, self._in_turn(workers)) if self.made_ns else best_ns
+
+    def at_best(self, workers: int) -> float:
+        """P' = max(P - wait + r, S/W, (S_cpu + main_cpu + r) / cores), r for receiving it: with so
+        many workers, were all batches alike.
 
         The first two are the training's own and the loader's. The third is the machine's: workers
         and the training share the cores, and a CPU-only training wants them all for itself.
@@ -123,19 +134,23 @@ class Feeding:
         least = max(self.other_ns + taken_ns, self.make_ns / max(1, workers))
         if self.cores and self.make_cpu_ns is not None:
             least = max(least, (self.make_cpu_ns + self.main_cpu_ns + taken_ns) / self.cores)
-        return max(least, self._in_turn(workers)) if self.made_ns else least
+        return least
 
     def _in_turn(self, workers: int) -> float:
         """Time of a batch, ns, where these batches are made by workers: each asked for when the
         one `PREFETCH` a worker before it is taken, by the workers in turn, and taken in order. One
-        slow batch in ten hides behind no more steps than there are batches ahead."""
+        slow batch in ten hides behind no more steps than there are batches ahead. (Thousands are
+        followed for each number of workers: the loop has no call in it.)"""
         ready, taken = [0.0] * workers, [0.0] * len(self.made_ns)
+        other_ns, receiving_ns = self.other_ns, self.receiving_ns
         ahead, now = PREFETCH * workers, 0.0
         for at, made_ns in enumerate(self.made_ns):
-            asked = taken[at - ahead] if at >= ahead else 0.0
-            ready[at % workers] = max(asked, ready[at % workers]) + made_ns
-            taken[at] = max(now, ready[at % workers])
-            now = taken[at] + self.other_ns + self.receiving_ns
+            begun = ready[at % workers]
+            if at >= ahead and taken[at - ahead] > begun:
+                begun = taken[at - ahead]
+            ready[at % workers] = done = begun + made_ns
+            taken[at] = now = done if done > now else now
+            now = now + other_ns + receiving_ns
         return (now - taken[0]) / len(self.made_ns)
 
     def plan(self, per_core: int = 1) -> WorkerPlan | None:
@@ -148,10 +163,31 @@ class Feeding:
         most = wanted
         if self.cores is not None:
             most = min(wanted, max(1, floor(self.cores)) * per_core)
-        times = {workers: self.with_workers(workers) for workers in range(1, most + 1)}
-        best = min(times.values())
-        fewest = min(w for w, ns in times.items() if ns <= best * (1 + limits.NEAR_BEST))
-        return WorkerPlan(fewest, times[fewest], wanted)
+        fewest, batch_ns = _fewest(self, most)
+        return WorkerPlan(fewest, batch_ns, wanted)
+
+
+@lru_cache(maxsize=4)
+def _fewest(feeding: Feeding, most: int) -> tuple[int, float]:
+    """The fewest workers within 5 % of the best number up to `most`, and the time of a batch with
+    them, ns. Worked out once a window: several rules and notes ask for it.
+
+    A number is tried on thousands of batches. So those are left out that are too slow even at
+    their best, and those behind the answer once it is within 5 % of what none of them can beat.
+    Halving would miss it, as more workers may be slower: all slow batches, every tenth say, may
+    become one worker's.
+    """
+    near, floor_ns = 1 + limits.NEAR_BEST, feeding.at_best(most)
+    times, fewest = {most: feeding.with_workers(most)}, most
+    for workers in range(1, most):
+        if feeding.at_best(workers) > near * min(times.values()):
+            continue
+        times[workers] = feeding.with_workers(workers)
+        best_ns = min(times.values())
+        fewest = min(one for one, ns in times.items() if ns <= near * best_ns)
+        if fewest < most and times[fewest] <= near * floor_ns:
+            break
+    return fewest, times[fewest]
 
 
 def training_loader(window: StepWindow) -> Loader | None:
@@ -159,8 +195,9 @@ def training_loader(window: StepWindow) -> Loader | None:
     return next((one for one in window.loaders if not one.evaluation), None)
 
 
+@lru_cache(maxsize=4)
 def feeding(window: StepWindow) -> Feeding | None:
-    """The loader over the window; None when nothing was fetched."""
+    """The loader over the window; None when nothing was fetched. Worked out once a window."""
     total = spent(window.steps)
     batch_ns, wait_ns = total.batch_ns, total.wait_ns
     if batch_ns is None or wait_ns is None or total.wall_ns <= 0:
@@ -182,7 +219,7 @@ def feeding(window: StepWindow) -> Feeding | None:
     elif workers == 0:
         make_ns, make_cpu_ns = wait_ns, min(wait_ns, ran_at_most(window) * every_ns)
         if total.fetches <= MOST_IN_TURN and all(row.count == 1 for row in window.steps):
-            made_ns = tuple(ns for row in window.steps for ns in _each_ns(row))
+            made_ns = _newest_made(window.steps)
     main_cpu_ns = batch_ns - wait_ns
     if window.host.main_cpu_percent is not None:
         used = window.host.main_cpu_percent / 100
@@ -216,6 +253,16 @@ def ran_at_most(window: RunFacts) -> float:
 def _pauses(rows: Sequence[Step]) -> int:
     """Steps that hold something beside the training."""
     return sum(paused_of(row) + row.startup_ns > 0 for row in rows)
+
+
+def _newest_made(rows: Sequence[Step]) -> tuple[float, ...]:
+    """What the newest batches took the training thread, oldest first."""
+    newest: list[float] = []
+    for row in reversed(rows):
+        if len(newest) >= FOLLOWED:
+            break
+        newest += reversed(_each_ns(row))
+    return tuple(reversed(newest))
 
 
 def _each_ns(row: Step) -> tuple[float, ...]:
