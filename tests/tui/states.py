@@ -294,7 +294,8 @@ def short_steps(snapshot: Snapshot) -> Snapshot:
 
 def _scaled(phase: PhaseStats, by: float) -> PhaseStats:
     one = phase.spread
-    spread = one and Spread(by * one.p50_ms, by * one.p95_ms, by * one.max_ms, by * one.error_ms)
+    error_ms = by * (one.error_ms or 0.0) if one else None
+    spread = one and Spread(by * one.p50_ms, by * one.p95_ms, by * one.max_ms, error_ms)
     return replace(phase, mean_ms=by * phase.mean_ms, spread=spread)
 
 

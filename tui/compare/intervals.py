@@ -83,12 +83,14 @@ def settled_from(values: Sequence[float]) -> int:
     return best_at * MSER_GROUP
 
 
-def ratio_of(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
-    """Sum of `parts` over sum of `wholes`, row by row in order of time, with the error by batch
-    means of the ratio: var = sum((x_b - r y_b)^2) / (m - 1) / m / mean(y)^2. None where fewer than
-    FEWEST_BATCHES batches can be had."""
+def ratio_of(
+    parts: Sequence[float], wholes: Sequence[float], most: int = BATCHES
+) -> Estimate | None:
+    """Sum of `parts` over sum of `wholes`, row by row in order of time, with the error by means of
+    at most so many batches: var = sum((x_b - r y_b)^2) / (m - 1) / m / mean(y)^2. None where fewer
+    than FEWEST_BATCHES can be had."""
     rows = len(wholes)
-    batches = min(BATCHES, rows)
+    batches = min(most, rows)
     whole = sum(wholes)
     if batches < FEWEST_BATCHES or whole <= 0:
         return None

@@ -32,8 +32,8 @@ class Spread:
     p50_ms: float
     p95_ms: float
     max_ms: float
-    error_ms: float
-    """Standard error of the mean: what chance alone moves it by."""
+    error_ms: float | None
+    """Standard error of the mean: what chance alone moves it by. None of too few steps."""
     rare: Rare | None = None
     """Of what most steps have nothing of, how often it comes; None of all else, and where merged
     rows hide it."""
@@ -80,7 +80,7 @@ class StepStats:
     inference: bool
     phases: tuple[PhaseStats, ...]
     error_ms: float | None = None
-    """Standard error of the mean of a step; None before it was worked out."""
+    """Standard error of the mean of a step; None before it was worked out, and of too few."""
     merged: int = 1
     """Most steps that came merged into one row: only their mean is known."""
     whole: Spread | None = None

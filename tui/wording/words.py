@@ -16,8 +16,9 @@ from .numbers import count, duration, percent
 
 LEAST: Final = 0.02
 """A smaller change is not worth acting on."""
-SURE: Final = 3.0
-"""Standard errors: one comparison in 400 passes by chance."""
+SURE: Final = 3.5
+"""Standard errors, each by ten stretches of steps: one comparison in 400 passes by chance
+(Student's t of 18 degrees of freedom)."""
 MANY: Final = 10.0
 """From this factor on it is shown as a factor: a percentage is hard to read."""
 

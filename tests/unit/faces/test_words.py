@@ -54,8 +54,8 @@ def test_what_is_not_known_has_not_changed() -> None:
     assert noise_of(None, 1.0) is None
 
 
-def test_two_means_differ_by_chance_by_three_of_their_errors() -> None:
-    assert noise_of(3.0, 4.0) == pytest.approx(15.0)
+def test_two_means_differ_by_chance_by_three_and_a_half_of_their_errors() -> None:
+    assert noise_of(3.0, 4.0) == pytest.approx(17.5)
 
 
 def test_what_is_compared_with() -> None:

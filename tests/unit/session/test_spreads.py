@@ -18,8 +18,8 @@ def test_percentiles_longest_and_error_of_each_phase() -> None:
     assert reported is not None
     data = reported.phases["data"]
     assert (data.p50_ms, data.p95_ms, data.max_ms) == (2.0, 4.0, 4.0)
-    # 1, 2, 3, 4 in turn: a standard deviation of the square root of 1.25, over that of 100.
-    assert data.error_ms == pytest.approx(1.25**0.5 / 10)
+    # 1, 2, 3, 4 in turn: ten steps have a mean of 2.3 or of 2.7.
+    assert data.error_ms == pytest.approx(0.2 / 9**0.5)
     assert reported.phases["forward"].error_ms == 0.0
     assert set(reported.phases) == {"data", "forward"}
 
@@ -46,6 +46,30 @@ def test_merged_steps_all_count_with_their_mean() -> None:
     assert reported is not None
     assert reported.merged == 90
     assert (reported.whole.p50_ms, reported.whole.max_ms) == (1.0, 100.0)
+
+
+def test_more_steps_of_two_paces_do_not_lessen_the_error() -> None:
+    """Steps of 10 ms, then of 20: however many, they are two stretches that differ."""
+    few, many = (
+        spreads_of([*steps(n, forward_ms=10), *steps(n, n + 1, 10 * n, forward_ms=20)])
+        for n in (10, 100)
+    )
+    assert few is not None
+    assert many is not None
+    assert few.whole.error_ms == many.whole.error_ms == pytest.approx(5 / 9**0.5)
+
+
+def test_merged_steps_weigh_as_many_in_the_error() -> None:
+    made = [step(100 * i, 100 * i, forward_ms=100, count=100) for i in range(1, 10)]
+    reported = spreads_of([*made, step(901, 1000, forward_ms=10)])
+    assert reported is not None
+    assert reported.whole.error_ms == pytest.approx(10 / 901, rel=0.01)
+
+
+def test_the_error_of_a_few_steps_is_not_known() -> None:
+    reported = spreads_of(steps(4, forward_ms=10))
+    assert reported is not None
+    assert reported.whole.error_ms is None
 
 
 def test_of_what_few_steps_have_it_shows_how_often_and_how_long_each() -> None:
