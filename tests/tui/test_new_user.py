@@ -108,6 +108,17 @@ def test_the_wait_for_the_gpu_has_one_name_on_every_face() -> None:
     assert record["steps"]["phases"]["other"]["share"] == pytest.approx(0.1)
 
 
+def test_a_wait_within_the_forward_is_the_forwards() -> None:
+    """It was taken out of the Python between the phases."""
+    snapshot = waiting(FakeRun().snapshot())
+    assert snapshot.stacks is not None
+    inner = replace(snapshot.stacks.main[0], phase="forward", in_net=True)
+    snapshot = replace(snapshot, stacks=replace(snapshot.stacks, main=(inner,)))
+    shares = {phase.name: phase.share for phase in drawn_phases(snapshot)}
+    assert GPU_WAIT not in shares
+    assert shares["other"] == pytest.approx(0.6)
+
+
 def test_without_a_gpu_nobody_waits_for_one() -> None:
     snapshot = replace(waiting(FakeRun().snapshot()), gpus=())
     assert GPU_WAIT not in {phase.name for phase in drawn_phases(snapshot)}

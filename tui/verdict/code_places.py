@@ -20,6 +20,8 @@ from .window import RunFacts
 
 READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
+OF_ANY: Final = re.compile(limits.READS_OF_ANY)
+OF_TENSORS: Final = re.compile(limits.READS_OF_TENSORS)
 MAKING_CALL: Final = re.compile(limits.MAKING_LINES)
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
@@ -66,7 +68,7 @@ def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
     line calls, or because a tensor is printed, or its elements are compared or selected by a mask.
     Inside a fetch it is the fetch that waits, inside a checkpoint the checkpoint."""
-    if place.phase in ("data", "checkpoint", "evaluation", "compile"):
+    if place.idle or place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
     function, path = function_of(place.frame), path_of(place.frame)
     known = function in limits.SYNC_FRAMES or (path, function) in limits.SYNC_LOOPS
@@ -115,11 +117,6 @@ def empties_cache(place: FrameShare) -> bool:
     """The allocator's cache is emptied there."""
     named = function_of(place.frame) in ("empty_cache", "ipc_collect")
     return named or bool(EMPTYING_CALL.search(place.line))
-
-
-def computes(place: FrameShare) -> bool:
-    """Tensors are computed there, by what the line calls."""
-    return place.computes or place.phase == "forward"
 
 
 def steps_one_by_one(place: FrameShare) -> bool:
@@ -326,9 +323,10 @@ def main_places(window: RunFacts) -> tuple[FrameShare, ...]:
     for copies or for reads, and that the GPU knows nothing of, are Python."""
     places = _enough(window.stacks, main=True)
     made, compared = _made_of_numbers(window, places), _without_kernels(window, places)
+    read = _read_of_no_gpu(window, places)
     return tuple(
-        replace(one, phase="other", makes=one.makes or one in made)
-        if one in made or one in compared
+        replace(one, phase="other", makes=one.makes or one in made, idle=one in read)
+        if one in made or one in compared or one in read
         else one
         for one in places
     )
@@ -353,6 +351,17 @@ def _without_kernels(window: RunFacts, places: Sequence[FrameShare]) -> list[Fra
         return []
     compared = [one for one in places if reads_elements(one)]
     return compared if share_held(compared) > most else []
+
+
+def _read_of_no_gpu(window: RunFacts, places: Sequence[FrameShare]) -> list[FrameShare]:
+    """Lines outside a net that Python's own values, an array or a text explain as well as a tensor
+    does, `print(text)` or `int(one)`: on a GPU that is done with the step by then, by its clock."""
+    device = on_device(window)
+    if device is None or device.abstains or device.lag_ns is None:
+        return []
+    other = [one for one in places if not (one.in_net or OF_TENSORS.search(one.line))]
+    read = [one for one in other if calls(one, OF_ANY) and waits_for_gpu(one)]
+    return read if read and _no_wait(window, share_held(read)) else []
 
 
 def forward_of_net(window: RunFacts) -> list[FrameShare]:

@@ -54,6 +54,8 @@ class FrameShare:
     """The frame that asks, in each step, a net which does not learn there: a frozen encoder."""
     library: str = ""
     """Below a net, the folder of the library that has written it or layers of it, but PyTorch."""
+    idle: bool = False
+    """By the GPU's clock nothing is waited for there, whatever the line reads."""
     computes: bool = False
     """By its text the innermost line computes tensors."""
     in_parts: str = ""

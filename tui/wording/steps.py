@@ -57,13 +57,18 @@ def drawn_phases(snapshot: Snapshot) -> tuple[PhaseStats, ...]:
     other = next((phase for phase in phases if phase.name == "other"), None)
     if other is None or snapshot.stacks is None or not snapshot.gpus:
         return phases
-    share = min(other.share, share_where(snapshot.stacks.main, waits_for_gpu))
+    share = min(other.share, share_where(snapshot.stacks.main, _waits_between))
     if share < LEAST_WAIT:
         return phases
     wait_ms = other.mean_ms * share / other.share
     rest = PhaseStats("other", other.mean_ms - wait_ms, other.share - share)
     wait = PhaseStats(GPU_WAIT, wait_ms, share)
     return (*(phase for phase in phases if phase is not other), wait, rest)
+
+
+def _waits_between(place: FrameShare) -> bool:
+    """A wait within a net's forward is the forward's time."""
+    return waits_for_gpu(place) and not place.in_net
 
 
 def about(phase: PhaseStats) -> str:

@@ -86,7 +86,7 @@ def misaligned(work: Work) -> Finding | None:
     )
     # Counters alone hardly separate it from small tiles: no alarm. Other sizes get other kernels.
     severity: Severity = "warning" if saved >= WARNING_SHARE else "info"
-    return replace(found, severity=severity, forecast=at_least(found.speedup or 1.0))
+    return replace(found, severity=severity, forecast=Forecast(found.speedup or 1.0, 1.0, None))
 
 
 def cell_by_cell(work: Work, advice: str) -> Finding | None:

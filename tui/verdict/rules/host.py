@@ -9,7 +9,6 @@ from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
     BETWEEN,
     clips,
-    computes,
     copies_to_gpu,
     in_collective,
     is_in_forward,
@@ -277,7 +276,11 @@ def _steady(window: StepWindow) -> Finding | None:
     own = _mine(window)
     less = "do it less often, or on another thread, or in one tensor expression"
     where = "in Python between the phases"
-    tensors = [one for one in own if computes(one) and not TURNS.search(one.line)]
+    tensors = [
+        one
+        for one in own
+        if (one.computes or one.phase == "forward") and not TURNS.search(one.line)
+    ]
     if not window.gpu_present and share_held(tensors) > share_held(own) / 2:
         where, less = "computed between the phases", "do it less often, or of fewer samples"
     evidence = [

@@ -86,6 +86,12 @@ SYNC_LINES: Final = (
 )
 """Text of a line on which the training thread may wait for the GPU. A line alone proves
 nothing: many samples on it do."""
+READS_OF_ANY: Final = r"\.tolist\(|\bprint\(|(?<![.\w])(float|int|bool)\("
+"""…which are no sign of a tensor: lists, arrays and texts have them too…"""
+READS_OF_TENSORS: Final = (
+    r"\.(item|cpu|numpy|nonzero|masked_select)\(|\bsynchronize\(|\bis(nan|inf|finite)\("
+)
+"""…and which are."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
 """Text of a line on which a batch goes to the GPU."""
 MAKING_LINES: Final = r"\btorch\.(tensor|([a-z]+\.)?\w*Tensor)\(.*\)\.(to|cuda)\("

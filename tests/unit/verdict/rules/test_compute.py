@@ -56,6 +56,14 @@ def test_the_loads_of_an_h200(reported: dict[str, float], kind: str, sub: str | 
     assert (verdict.finding.kind, verdict.finding.sub) == (kind, sub)
 
 
+def test_odd_sizes_promise_no_least_gain() -> None:
+    """Small tiles look the same, and other sizes need not help them: "≥ 3.5x"."""
+    reported = activity(busy=99, sm=95, tensor=20, fp32=3, dram=12)
+    finding = Engine().judge(gpu_window(STEPS, BEHIND, activity=reported, stacks=LINEAR)).finding
+    assert finding.forecast is not None
+    assert (finding.forecast.low, finding.forecast.high) == (1.0, None)
+
+
 @pytest.mark.parametrize(
     ("stacks", "settings", "sub"),
     [

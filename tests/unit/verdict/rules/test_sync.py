@@ -11,6 +11,7 @@ from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.sync import NO_WAIT, sync
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, stacks
 
@@ -56,6 +57,28 @@ def test_what_is_read_now_and_then_is_read_more_rarely() -> None:
     found = sync(gpu_window(STEPS, ON_GPU, stacks=on_line(0.14, SELDOM), activity=activity(88)))
     assert found is not None
     assert found.advice[0].endswith("read it 6 times as seldom")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'print(f"epoch {epoch}: {text}")',
+        "share = sum(int(one) for one in rows) / len(rows)",
+        "rows = ids.tolist()",
+    ],
+)
+def test_a_text_or_a_list_is_no_wait_on_a_gpu_that_is_done(line: str) -> None:
+    """ "sync, 97 % sure, keep it on the GPU (.detach())" was said of a print."""
+    rows = even(60, data_ms=0.2, forward_ms=6, backward_ms=6, optimizer_ms=1, other_ms=9)
+    phases = {"data_ms": 0.2, "forward_ms": 6, "backward_ms": 6, "optimizer_ms": 1, "other_ms": 9}
+
+    def seen(text: str, lag_ms: float) -> StepWindow:
+        clock = {**phases, "lag_ms": lag_ms}
+        return gpu_window(rows, clock, stacks=on_line(0.4, text), activity=activity(55))
+
+    assert sync(seen(line, 0.02)) is None
+    assert Engine().judge(seen(line, 0.02)).finding.kind == "host"
+    assert sync(seen("total += loss.item()", 0.02)) is not None, "a tensor's alone"
 
 
 def test_a_wait_that_nothing_reads_is_left_out() -> None:
