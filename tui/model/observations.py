@@ -230,8 +230,7 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The highest that the device goes to."""
     pcie_generation: int | None = None
     pcie_width: int | None = None
-    """Of the link to the host, the fastest that device and machine allow: 5 and 16 lanes. A link
-    that nobody uses runs slower to save power."""
+    """The fastest link to the host that both allow, 5 and 16 lanes: an unused one runs slower."""
     energy_j: float | None = None
     """Since the driver was loaded; None where the device does not count it."""
 
@@ -318,8 +317,7 @@ class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives")
 
 
 class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):
-    """The collective in which ranks stand while none of them moves; numbers below 0: none, and
-    with `ranks`: none of those here, which stand as well."""
+    """The collective in which ranks stand while none moves; numbers below 0: none of these does."""
 
     number: int
     name: str = ""
@@ -327,10 +325,9 @@ class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):
     inside: tuple[int, ...] = ()
     outside: tuple[int, ...] = ()
     ranks: tuple[StandingRank, ...] = ()
-    """Those that run here, by number."""
     group: str = ""
     members: tuple[int, ...] = ()
-    """All ranks of its process group, on every host; empty where they are not known."""
+    """Ranks that stand here, by number; its process group, and all ranks of that, () if unknown."""
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
@@ -348,8 +345,7 @@ class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
 
 
 FullMemory = Literal["", "limit", "machine"]
-"""What was full as the kernel killed for want of memory: a cgroup up to its limit, or the machine;
-"" where it did not."""
+"""What was full as the kernel killed for want of memory: a cgroup or the machine; "": it did not."""
 
 
 class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
