@@ -230,7 +230,7 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The highest that the device goes to."""
     pcie_generation: int | None = None
     pcie_width: int | None = None
-    """The fastest link to the host that both allow, 5 and 16 lanes: an unused one runs slower."""
+    """The fastest link to the host that both allow (5, 16 lanes); an unused one runs slower."""
     energy_j: float | None = None
     """Since the driver was loaded; None where the device does not count it."""
 
