@@ -345,7 +345,7 @@ class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
 
 
 FullMemory = Literal["", "limit", "machine"]
-"""What was full as the kernel killed for want of memory: a cgroup or the machine; "": it did not."""
+"""What was full as the kernel killed for want of memory: a cgroup, the machine; "": it did not."""
 
 
 class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
