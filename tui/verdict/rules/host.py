@@ -282,7 +282,7 @@ def _steady(window: StepWindow) -> Finding | None:
         if (one.computes or one.phase == "forward") and not TURNS.search(one.line)
     ]
     if not window.gpu_present and share_held(tensors) > share_held(own) / 2:
-        where, less = "computed between the phases", "do it less often, or of fewer samples"
+        where, less = "computed between the phases", "do it less often, or on a part of it"
     evidence = [
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms")
     ]

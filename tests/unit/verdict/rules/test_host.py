@@ -47,7 +47,7 @@ def test_tensors_between_the_phases_are_no_python() -> None:
     searched = FrameShare(0.6, "knn_accuracy (train.py:22)", None, line, "forward", 95)
     finding = verdict(window(rows, stacks=Stacks(95, (searched,), 0, (), None))).finding
     assert finding.headline.endswith("of each step is computed between the phases")
-    assert finding.advice[0].startswith("do it less often, or of fewer samples: knn_accuracy")
+    assert finding.advice[0].startswith("do it less often, or on a part of it: knn_accuracy")
 
 
 def test_a_forward_between_two_fetches_is_no_python() -> None:
