@@ -60,7 +60,7 @@ def unlearned(window: StepWindow) -> Finding | None:
         beyond(seen, known),
         mine,
         "computed in the net, and nothing is learned through it",
-        "once, where it is the same in each step; or with the batch, in the loader",
+        "compute it once, where it is the same in each step; or with the batch, in the loader",
     )
     return None if found is None else replace(found, forecast=up_to_seen(found, seen))
 
