@@ -37,6 +37,11 @@ def test_the_lines_around_a_frame_of_the_users_own(tmp_path: Path) -> None:
     assert reported.lines[-1] == f"line {100 + AROUND}"
 
 
+def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\n\f\ndef train():\n")
+    assert read_around("train (train.py:3)", picture(tmp_path)).lines[2] == "def train():"
+
+
 def test_packages_and_the_standard_library_are_found_by_the_targets_python(tmp_path: Path) -> None:
     reported = read_around("wait (threading.py:3)", picture(tmp_path))
     assert os.path.basename(reported.path) == "threading.py"

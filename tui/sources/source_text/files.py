@@ -117,10 +117,16 @@ class SourceLines:
         for file in files if known is None else (known, *files):
             try:
                 if file.is_file() and file.stat().st_size <= MOST_BYTES:
-                    return file.read_text(errors="replace").splitlines()
+                    return lines_in(file)
             except OSError:
                 continue
         return []
+
+
+def lines_in(file: Path) -> list[str]:
+    """As Python counts them: a form feed or U+2028 ends none, and a byte order mark is no text."""
+    with file.open(encoding="utf-8-sig", errors="replace") as text:
+        return [line.removesuffix("\n") for line in text]
 
 
 def roots_of(pid: int) -> list[Path]:
@@ -155,7 +161,7 @@ def read_around(frame: str, snapshot: Snapshot) -> SourceText:
     if file is None:
         return _none(path, number, f"no {path} in its folders or its packages")
     try:
-        lines = file.read_text(errors="replace").splitlines()
+        lines = lines_in(file)
     except OSError as error:
         return _none(path, number, f"{file}: {error.strerror}")
     if number > len(lines):
