@@ -10,8 +10,14 @@ def now_ns() -> int:
 
 
 def now_unix() -> float:
-    """Seconds since 1970, for people and for log files; never used for a difference."""
+    """Seconds since 1970, for people, logs and the times of files; never used for a difference."""
     return time.time()
+
+
+def since_boot_s() -> float:
+    """Seconds since the machine was started, its sleep too: by these the kernel says when a thread
+    began."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def own_cpu_ns() -> int:

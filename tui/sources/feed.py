@@ -22,7 +22,7 @@ from ..model.plausible import is_plausible
 from ..requests import AskStacks, Leave, Subscribe
 from ..steps import Batch
 from .marks.reader import Decoded, ReplyReader
-from .source_text.files import ShortPaths, SourceLines, roots_of
+from .source_text.files import ShortPaths, lines_of
 from .stack_samples import PIN_LOOP, frame_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class DumpReader:
         """`pid` as it is here."""
         self._pid = pid
         self._paths = ShortPaths(pid)
-        self._lines = SourceLines(roots_of(pid))
+        self._lines = lines_of(pid)
 
     def read(self, dump: Dump, now_ns: int) -> DumpSeen:
         """One dump."""

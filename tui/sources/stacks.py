@@ -17,7 +17,7 @@ from ..discovery.state_page import PROC, is_root, no_stacks, ptrace_scope
 from ..discovery.targets import still_runs
 from ..model.observations import AnyObservation, Missing, StacksSeen
 from .py_spy import CHUNK_S, MOST_TRACE_BYTES, SAMPLES, SOON_S, PySpy, Ran, read_trace, with_unseen
-from .source_text.files import ShortPaths, SourceLines, roots_of
+from .source_text.files import ShortPaths, lines_of
 from .source_text.structure import SourceStructure
 from .stack_samples import sampled
 from .system import Descendants, Pace
@@ -135,6 +135,8 @@ AGAIN_NS: Final = 60_000_000_000
 for another."""
 OF_WORKERS: Final = "worker stacks"
 """What is missing where the main process may be read and its workers may not."""
+OF_FILES: Final = "source lines"
+"""…and where a file has other lines by now than those that run."""
 
 
 class StacksSource:
@@ -185,8 +187,10 @@ class StacksSource:
         """Why there are none, until there are."""
         self._asked_again = False
         self._paths = ShortPaths(pid)
-        self._lines = SourceLines(roots_of(pid), self._paths.file_of)
+        self._lines = lines_of(pid, self._paths.file_of)
         self._structure = SourceStructure(self._lines)
+        self._changed = 0
+        """Files whose lines are not given, as was said last."""
 
     def open(self) -> None:
         """Nothing to do: the first chunk starts with the first poll."""
@@ -257,7 +261,16 @@ class StacksSource:
         if self._failure:
             self._failure = ""
             seen.append(self._missing(now_ns, "", ""))
-        return seen
+        return [*seen, *self._changed_files(now_ns)]
+
+    def _changed_files(self, now_ns: int) -> list[Missing]:
+        changed = list(self._lines.changed)
+        if len(changed) == self._changed:
+            return []
+        self._changed = len(changed)
+        more = f" and {len(changed) - 1} more" if changed[1:] else ""
+        reason = f"{changed[0]}{more} changed since the run began, and not read"
+        return [Missing(t_ns=now_ns, source=OF_FILES, reason=reason)]
 
     def _samples(self, now_ns: int, written: bytes) -> StacksSeen:
         trace = read_trace(written)

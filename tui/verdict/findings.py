@@ -46,6 +46,7 @@ Signal = Literal[
     "run delay",
     "stacks",
     "worker stacks",
+    "source lines",
     "dump",
     "ranks",
     "collectives",

@@ -10,7 +10,8 @@ import pytest
 from gpuwatch.tui import clock
 from gpuwatch.tui.doctor.checks import ptrace
 from gpuwatch.tui.model.machine_facts import PtraceFact
-from gpuwatch.tui.model.observations import Missing
+from gpuwatch.tui.model.observations import Missing, StacksSeen
+from gpuwatch.tui.sources.source_text import files
 from gpuwatch.tui.sources.stacks import (
     AGAIN_NS,
     EAGER,
@@ -21,6 +22,7 @@ from gpuwatch.tui.sources.stacks import (
     StacksSource,
 )
 from tests.unit.doctor.surroundings import FACTS
+from tests.unit.sources.traces import process, thread, trace
 
 DENIED = "Permission Denied: Try running again with elevated permissions"
 
@@ -159,3 +161,20 @@ def test_what_was_sampled_before_the_training_was_warm_is_sampled_again(tmp_path
     after = (tmp_path / "asked").read_text().splitlines()[before:]
     assert ["--subprocesses" in one for one in after[:EAGER]] == [True] * EAGER
     assert "--subprocesses" not in " ".join(after[EAGER:])
+
+
+def test_a_file_that_was_changed_since_the_run_began_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("total += loss.item()\n")
+    monkeypatch.setattr(files, "loaded_at", lambda pid: 0.0)
+    stack = [process(os.getpid()), thread(os.getpid()), ("train", str(script), 1)]
+    (tmp_path / "trace").write_bytes(trace([(0, os.getpid(), 1, stack)], 100))
+    written = f'while [ "$1" != --output ]; do shift; done; cat {tmp_path}/trace > "$2"'
+    source = StacksSource(os.getpid(), stand_in(tmp_path, written))
+    seen = seen_of(source, 0, 8 * POLL_NS)
+    (missing,) = [one for one in seen if isinstance(one, Missing)]
+    assert missing.signal.text == "source lines: train.py changed since the run began, and not read"
+    lines = {stack.line for one in seen if isinstance(one, StacksSeen) for stack in one.stacks}
+    assert lines == {""}

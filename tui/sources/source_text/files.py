@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from ....probe.wire import UNCOUNTED
+from ... import clock
+from ...discovery.state_page import PROC
+from ...discovery.targets import stat_fields
 from ...messages import Hello
 from ...model.frames import place_of
 from ...model.provider import SourceText
@@ -76,18 +79,31 @@ MOST_FILES: Final = 256
 MOST_BYTES: Final = 2_000_000
 LONGEST: Final = 120
 """Characters of a line that are kept."""
+APART_S: Final = 10.0
+"""So far a file server's clock may be ahead of this machine's, and so long a program takes to load
+its files."""
 
 
 class SourceLines:
-    """Looks files up where the target would: beside its script, and where it stands."""
+    """Looks files up where the target would: beside its script, and where it stands. A file that
+    was changed since the target loaded it has other lines by now than those that run: none of
+    it are given."""
 
     def __init__(
-        self, roots: Sequence[Path], file_of: Callable[[str], Path | None] = lambda _: None
+        self,
+        roots: Sequence[Path],
+        file_of: Callable[[str], Path | None] = lambda _: None,
+        loaded: Callable[[], float | None] = lambda: None,
     ) -> None:
-        """`file_of`: the file of a path as it was cut, where that is known."""
+        """`file_of`: the file of a path as it was cut, where that is known. `loaded`: when the
+        target loaded its files, in seconds since 1970; None where that is not known."""
         self._roots = tuple(roots)
         self._file_of = file_of
+        self._loaded = loaded
+        self._loaded_s: float | None = None
         self._files: dict[str, list[str]] = {}
+        self.changed: dict[str, None] = {}
+        """The user's own files of which none are given, in the order in which they were seen."""
 
     def of(self, frames: Sequence[str]) -> str:
         """The innermost line of the user's own in a stack (outermost frame first), stripped; ""
@@ -117,10 +133,38 @@ class SourceLines:
         for file in files if known is None else (known, *files):
             try:
                 if file.is_file() and file.stat().st_size <= MOST_BYTES:
-                    return lines_in(file)
+                    return [] if self._is_changed(path, file) else lines_in(file)
             except OSError:
                 continue
         return []
+
+    def _is_changed(self, path: str, file: Path) -> bool:
+        if self._loaded_s is None:
+            self._loaded_s = self._loaded()
+        if self._loaded_s is None or file.stat().st_mtime <= self._loaded_s + APART_S:
+            return False
+        if is_users(path):
+            self.changed[path] = None
+        return True
+
+
+def lines_of(pid: int, file_of: Callable[[str], Path | None] = lambda _: None) -> SourceLines:
+    """Those of one process's files."""
+    return SourceLines(roots_of(pid), file_of, lambda: loaded_at(pid))
+
+
+def loaded_at(pid: int, proc: Path = PROC) -> float | None:
+    """When its first thread beside the main one began, which NumPy, torch or the probe starts as
+    the script's imports are loaded; None while it has none. The process itself may be older: a
+    shell that fetched the code, and then became Python."""
+    try:
+        others = (one for one in (proc / str(pid) / "task").iterdir() if one.name != str(pid))
+        ticks = min((int(stat_fields(one)[19]) for one in others), default=None)
+    except OSError:
+        return None  # one has just ended: the next file asks again
+    if ticks is None:
+        return None
+    return clock.now_unix() - clock.since_boot_s() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def lines_in(file: Path) -> list[str]:
