@@ -4,13 +4,13 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ...verdict.syntax import name_of
 from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
-from .places import MOST_TREES, Function, Place, holds
+from .places import Function, Place, holds
+from .syntax_trees import Mark, once_of_each_file
 from .value_flow import LOOP_STATEMENTS, Names, Values, gathered, reached, read, targets_of
 
 NAMED: Final = re.compile(r"env(?!elope)|world(?!_?model)|game|gym|simulat|arena", re.IGNORECASE)
@@ -41,7 +41,7 @@ def asks_environment(statement: ast.stmt, tree: ast.Module) -> bool:
     )
 
 
-@lru_cache(maxsize=MOST_TREES)
+@once_of_each_file
 def _reset_for_an_answer(tree: ast.Module) -> frozenset[str]:
     """Names of what answers a `reset()`: `state = machine.reset()`, `states = [one.reset() …]`."""
     bound = (one for one in ast.walk(tree) if isinstance(one, (ast.Assign, ast.AnnAssign)))
@@ -62,24 +62,24 @@ def frames_of_environment(way: Sequence[Place]) -> int:
     return max(found, default=0)
 
 
-def turns_around(way: Sequence[Place]) -> set[ast.AST]:
+def turns_around(way: Sequence[Place]) -> set[Mark]:
     """The loop in which a stack is, and the functions up to it; an environment's own are none."""
-    found = set[ast.AST]()
+    found = set[Mark]()
     for place in way[frames_of_environment(way) :]:
         loops = (one for one in place.around() if isinstance(one, LOOP_STATEMENTS))
         if (loop := next(loops, None)) is not None:
-            return found | {loop}
-        found.add(place.scope)
+            return found | {place.mark(loop)}
+        found.add(place.marked)
     return found
 
 
 class Acting(NamedTuple):
     """A policy at work in an environment."""
 
-    turn: ast.AST
+    turn: Mark
     """The loop, or else the function, in which an environment answers what the net makes of its
     last answer."""
-    asks: tuple[ast.AST, ast.AST] | None
+    asks: tuple[Mark, Mark] | None
     """The function that is asked for an action there, which may plan in loops of its own, and the
     one that asks: a validation may ask the same one."""
 
@@ -99,8 +99,9 @@ def acting(way: Sequence[Place]) -> Acting | None:
     place, statement = found
     loops = (one for one in place.around() if isinstance(one, LOOP_STATEMENTS))
     turn = next((one for one in loops if holds(one, statement.lineno)), place.scope)
-    inner = next((one.scope for one, outer in pairwise(way) if outer is place), None)
-    return Acting(turn, None if inner in (None, place.scope) else (inner, place.scope))
+    inner = next((one.marked for one, outer in pairwise(way) if outer is place), None)
+    asked = None if inner in (None, place.marked) else (inner, place.marked)
+    return Acting(place.mark(turn), asked)
 
 
 def _goes_on(place: Place, asks: ast.stmt) -> bool:
@@ -115,7 +116,7 @@ def _goes_on(place: Place, asks: ast.stmt) -> bool:
     return reached(behind, values) is not None
 
 
-def class_of_environment(place: Place) -> ast.ClassDef | None:
+def class_of_environment(place: Place) -> Mark | None:
     """That of the method, where it answers a step by an action, can be reset, and is no net nor
     calls one, as a validator and a sampler do. It answers in several parts, or is called an
     environment, or knows rewards."""
@@ -133,7 +134,7 @@ def class_of_environment(place: Place) -> ast.ClassDef | None:
     answers = [one.value for one in ast.walk(step) if isinstance(one, ast.Return) and one.value]
     parts = any(isinstance(one, (ast.Tuple, ast.Dict)) for one in answers)
     named = NAMED.search(owner.name) or any(map(ENDS.fullmatch, _names_in(owner)))
-    return owner if answers and (parts or named) else None
+    return place.mark(owner) if answers and (parts or named) else None
 
 
 def _calls_a_net(owner: ast.ClassDef) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from ...verdict.syntax import name_of
 from .environments import frames_of_environment
 from .places import FUNCTIONS, LOOPS, Function, Place, learns, nodes_outside
+from .syntax_trees import Mark
 from .training_values import feeds_training
 
 CALLED_LATER: Final = (*FUNCTIONS, ast.Lambda)
@@ -15,23 +16,23 @@ CALLED_LATER: Final = (*FUNCTIONS, ast.Lambda)
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
-def evaluation_of(way: Sequence[Place]) -> list[ast.AST]:
+def evaluation_of(way: Sequence[Place]) -> list[Mark]:
     """The loop of an evaluation, and the functions that it calls there: without gradients or in
     `eval()` mode, and it does not train. A net that is asked in every step of a training, as a
     teacher or a target, is part of that step."""
     at = next((index for index, place in enumerate(way) if is_off(place)), None)
     if any(isinstance(place.scope, Function) and learns(place.scope) for place in way[:at]):
         return []  # the loop of a script over epochs calls it, beside an evaluation
-    functions: list[ast.AST] = []
+    functions: list[Mark] = []
     for index in range(len(way) if at is None else at, len(way)):
         place, inner = way[index], way[index - 1] if index else None
         loop = _calm_loop(place)
         if loop is not None:
             feeds = learns(loop) or feeds_training(way[index:], loop, inner)
-            return [] if feeds else [loop, *functions]
+            return [] if feeds else [place.mark(loop), *functions]
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return []
-        functions.append(place.scope)
+        functions.append(place.marked)
     return []
 
 
@@ -62,7 +63,7 @@ def is_validation(place: Place) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
-def loops_around(way: Sequence[Place]) -> Iterator[ast.AST]:
+def loops_around(way: Sequence[Place]) -> Iterator[Mark]:
     """The innermost loop of each function on the way up to what trains. In one of them an
     evaluation's batches are fetched, or an environment acts, though gradients are not off there; a
     net's own loop over its layers may lie below it."""
@@ -71,12 +72,12 @@ def loops_around(way: Sequence[Place]) -> Iterator[ast.AST]:
         if loop is not None and learns(loop):
             return
         if loop is not None:
-            yield loop
+            yield place.mark(loop)
         if isinstance(place.scope, ast.Module) or learns(place.scope):
             return
 
 
-def loop_of_actions(way: Sequence[Place]) -> ast.AST | None:
+def loop_of_actions(way: Sequence[Place]) -> Mark | None:
     """That in which an environment is called; None where none is."""
     inner = frames_of_environment(way)
     return next(loops_around(way[inner:]), None) if inner else None

@@ -9,6 +9,7 @@ from typing import Final
 
 from ...verdict.syntax import name_of, root_of
 from .places import LOOPS, Place, holds, learns
+from .syntax_trees import Mark
 from .value_flow import TURNS, read, rebound, stored
 
 Says = Callable[[ast.AST], bool]
@@ -19,16 +20,17 @@ UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
 TRAINERS: Final = re.compile(r"trainer|updater|learner", re.IGNORECASE)
 
 
-def inline_evaluation(way: Sequence[Place], without_grad: Says) -> Sequence[ast.stmt]:
+def inline_evaluation(way: Sequence[Place], without_grad: Says) -> list[Mark]:
     """What the innermost loop that trains only looks at, of the user's own frames on the way to a
     net, innermost first."""
     for place in way:
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
         if loop is not None:
-            return _in_loop(loop, place.line, without_grad) if learns(loop) else ()
+            looks = _in_loop(loop, place.line, without_grad) if learns(loop) else ()
+            return list(map(place.mark, looks))
         if isinstance(place.scope, ast.Module) or learns(place.scope):
-            return ()
-    return ()
+            return []
+    return []
 
 
 def _in_loop(loop: ast.AST, line: int, without_grad: Says) -> Sequence[ast.stmt]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...model.frames import place_of
 from ...verdict.syntax import name_of
+from .syntax_trees import Mark, mark_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -17,8 +19,6 @@ LOOPS: Final = (
     *(ast.For, ast.AsyncFor, ast.While),
     *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
 )
-MOST_TREES: Final = 8
-"""Files whose syntax is kept, and what is worked out of each."""
 LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
 """Names of calls that make the loop around them, or the function, one that trains."""
 NO_OPTIMIZER: Final = re.compile(
@@ -43,6 +43,15 @@ class Place:
     def around(self) -> list[ast.AST]:
         """What encloses the line within the function, innermost first."""
         return [one for one in reversed(list(enclosing(self.scope, self.line)))]
+
+    @property
+    def marked(self) -> Mark:
+        """The function, or the whole script."""
+        return self.mark(self.scope)
+
+    def mark(self, node: ast.AST) -> Mark:
+        """Of a node of the same file."""
+        return mark_of(place_of(self.frame)[0], node)
 
     def region(self) -> ast.AST:
         """The innermost loop around it, or the whole function."""

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from ...model.code_lines import calls_torch, computes, imports_torch
 from ...model.frames import place_of
 from ...verdict.code_origin import is_users, where_in
-from ...verdict.syntax import parsed
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
 from .choosing import chooses
@@ -39,14 +38,13 @@ from .packing import (
     is_another_library,
     is_padded_again,
 )
-from .places import MOST_TREES, Place, scope_of
+from .places import Place, scope_of
+from .syntax_trees import Mark, SyntaxTrees, parsed_file
 from .training_values import asked_in_step, learned_from
 from .trimming import trims
 from .turns import stateful
 
 MOST_STACKS: Final = 1_024
-MOST_CHARACTERS: Final = 150_000
-"""Of a file that is parsed: one of 277,000 takes 0.35 s and 6 MB."""
 
 RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
@@ -95,26 +93,26 @@ class SourceStructure:
 
     def __init__(self, lines: SourceLines) -> None:
         self._lines = lines
-        self._files: dict[str, ast.Module | None] = {}
+        self._trees = SyntaxTrees(lines)
         self._packing: dict[str, bool] = {}
         self._importing: dict[str, bool] = {}
         self._stateful: dict[str, list[range] | None] = {}
         self._in_order: set[str] = set()
         """Frames of the user's below which a module was seen that keeps a state: the layers beside
         it, as a convolution, have stacks of their own, which do not show it."""
-        self._evaluations: set[ast.AST | None] = set()
+        self._evaluations: set[Mark | None] = set()
         """Loops and functions in which a net was seen to run without learning…"""
-        self._graded: set[ast.AST | None] = set()
+        self._graded: set[Mark | None] = set()
         """…and with its gradients on."""
-        self._inline: set[ast.AST] = set()
+        self._inline: set[Mark] = set()
         """Statements of a training's own loop that only look at its net."""
-        self._acting: set[ast.AST] = set()
+        self._acting: set[Mark] = set()
         """Loops in which a net was seen to act in an environment…"""
-        self._choosing: set[tuple[ast.AST, ast.AST]] = set()
+        self._choosing: set[tuple[Mark, Mark]] = set()
         """…and functions that are asked for an action there, each with the one that asks."""
-        self._asking: set[ast.AST] = set()
+        self._asking: set[Mark] = set()
         """Classes that step and can be reset, below which a net was seen: no environments."""
-        self._learned: set[ast.AST] = set()
+        self._learned: set[Mark] = set()
         """Functions of which a training was seen to learn what they return without gradients."""
         self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
@@ -150,11 +148,11 @@ class SourceStructure:
             self._evaluations.update(evaluation_of(way))
         turns = self._of_tensors(tuple(frames))
         loops = (*loops_around(way), loop_of_actions(way))
-        around = {*loops, *(place.scope for place in way)} - self._graded
-        inline = any(not self._inline.isdisjoint(place.around()) for place in way)
+        around = {*loops, *(place.marked for place in way)} - self._graded
+        inline = any(not self._inline.isdisjoint(map(place.mark, place.around())) for place in way)
         evaluates = inline or not around.isdisjoint(self._evaluations)
         acts = self._acts(_users_own(frames))
-        feeds = any(place.scope in self._learned for place in way)
+        feeds = any(place.marked in self._learned for place in way)
         return Structure(in_turns=turns, evaluates=evaluates, acts=acts, feeds=feeds)
 
     def _acts(self, frames: Sequence[str]) -> bool | None:
@@ -163,7 +161,7 @@ class SourceStructure:
         if not way:
             return None
         worlds = {one for place in way if (one := class_of_environment(place))} - self._asking
-        chooses = any((one.scope, outer.scope) in self._choosing for one, outer in pairwise(way))
+        chooses = any((one.marked, outer.marked) in self._choosing for one, outer in pairwise(way))
         return chooses or bool(worlds) or not self._acting.isdisjoint(turns_around(way))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
@@ -182,7 +180,7 @@ class SourceStructure:
         self._evaluations.update(evaluation)
         if not evaluation:
             for place in way:
-                self._graded |= {place.scope, *place.around()}
+                self._graded |= {place.marked, *map(place.mark, place.around())}
         again = any(evaluates_after_update(place.region(), place.line) for place in way)
         inline = inline_evaluation(
             self._way_to(_without_library(frames[:net])), turns_gradients_off
@@ -195,7 +193,7 @@ class SourceStructure:
             self._choosing |= set() if acts.asks is None else {acts.asks}
         learned = _learned(way)
         helpers = None if learned is None or learned.with_gradients else learned.helpers
-        self._learned |= {place.scope for place in helpers or ()}
+        self._learned |= {place.marked for place in helpers or ()}
         self._learn_order(frames, net)
         parts = ""
         if not any(resets_a_net(place.scope) for place in (*inner, *way)):
@@ -245,7 +243,7 @@ class SourceStructure:
         if not own and not is_another_library(path):
             return False
         if path not in self._stateful:
-            tree = self._tree(path) if own else _parsed("\n".join(self._lines.all_of(path)))
+            tree = self._trees.of(path) if own else parsed_file("\n".join(self._lines.all_of(path)))
             self._stateful[path] = None if tree is None else stateful(tree)
         lines = self._stateful[path]
         return not own if lines is None else any(number in one for one in lines)
@@ -275,7 +273,7 @@ class SourceStructure:
         """True where it cannot be read."""
         if path not in self._packing:
             if is_users(path):
-                tree = self._tree(path)
+                tree = self._trees.of(path)
                 packs = tree is None or any(map(PACKS.search, _names_in(tree))) or trims(tree)
             else:
                 lines = (
@@ -292,26 +290,10 @@ class SourceStructure:
         found: list[Place] = []
         for frame in reversed(frames):
             path, number = place_of(frame)
-            if not number or not is_users(path) or (tree := self._tree(path)) is None:
+            if not number or not is_users(path) or (tree := self._trees.of(path)) is None:
                 break
             found.append(Place(frame, number, scope_of(tree, number), tree))
         return found
-
-    def _tree(self, path: str) -> ast.Module | None:
-        if path not in self._files:
-            if sum(tree is not None for tree in self._files.values()) >= MOST_TREES:
-                self._files.clear()
-                self._evaluations.clear()
-                self._graded.clear()
-                self._inline.clear()
-                self._acting.clear()
-                self._choosing.clear()
-                self._asking.clear()
-                self._learned.clear()
-                # What a stack showed is forgotten with it: it is shown again.
-                self._of_net.cache_clear()
-            self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
-        return self._files[path]
 
 
 def runs_a_net(frames: Sequence[str]) -> bool:
@@ -365,10 +347,6 @@ def _without_library(frames: Sequence[str]) -> Sequence[str]:
     """Up to the innermost frame of the user's own: a solver may call the net."""
     mine = [at for at, one in enumerate(frames) if is_users(place_of(one)[0])]
     return frames[: mine[-1] + 1] if mine else ()
-
-
-def _parsed(text: str) -> ast.Module | None:
-    return parsed(text) if 0 < len(text) <= MOST_CHARACTERS else None
 
 
 def _function(frame: str) -> str:

@@ -4,12 +4,12 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import asks_environment
-from .places import LOOPS, MOST_TREES, Function, Place, called_in, holds, learns, sources
+from .places import LOOPS, Function, Place, called_in, holds, learns, sources
+from .syntax_trees import once_of_each_file
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
@@ -142,7 +142,7 @@ def _is_own(called: ast.expr) -> bool:
     return isinstance(called, ast.Attribute) and name_of(called.value) == "self"
 
 
-@lru_cache(maxsize=MOST_TREES)
+@once_of_each_file
 def _learners(tree: ast.Module) -> dict[str, Function]:
     """Functions that hold a backward, or call one that does."""
     functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
@@ -220,7 +220,7 @@ def _draws(node: ast.AST) -> bool:
     return drawn and not any(isinstance(one, ast.Compare) for one in within)
 
 
-@lru_cache(maxsize=MOST_TREES)
+@once_of_each_file
 def _nets(tree: ast.Module) -> frozenset[str]:
     """Names of nets and optimizers in a file."""
     asked = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
