@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuwatch.tui.widgets.text import elided, is_cut, within
+from gpuwatch.tui.widgets.text import cell_len, clip, elided, is_cut, within
 
 ADVICE = "num_workers 2 → 9, about 4.5x (each batch costs a worker 76 ms, the rest 8 ms)"
 
@@ -36,3 +36,17 @@ def test_it_is_whole_where_there_is_room_and_cut_only_where_even_the_rest_has_no
     assert within(ADVICE, 24) == ["num_workers 2 → 9…"]
     assert is_cut(ADVICE, 50, 1)
     assert not is_cut(ADVICE, 50, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "left"),
+    [
+        ("\u200d\u200d日日", 2, "\u200d\u200d…"),
+        ("\u200b\u200b\u200b数据集.py", 6, "\u200b\u200b\u200b数据…"),
+        ("数据集.py", 6, "数据…"),
+        ("train the net", 10, "train the…"),
+    ],
+)
+def test_signs_without_a_width_count_for_nothing(text: str, width: int, left: str) -> None:
+    assert clip(text, width) == left
+    assert cell_len(left) <= width

@@ -51,6 +51,8 @@ def clip(text: str, width: int) -> str:
     if width <= 1:
         return "…"[:width]
     head = set_cell_size(text, width - 1)
+    while cell_len(head) > width - 1:
+        head = head[:-1]  # signs without a width, as joiners, mislead it before wide ones
     blank = head.rfind(" ")
     if text[len(head)] != " " and blank >= len(head) - NEAR and blank > len(head) // 2:
         head = head[:blank]
