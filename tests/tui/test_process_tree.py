@@ -57,6 +57,23 @@ def test_the_largest_come_first_below_each_parent(order: Order, pids: list[int])
     assert [line.pid for line in seen if line.name == "worker"][: len(pids)] == pids
 
 
+def test_a_chain_of_any_length_and_a_ring_are_shown() -> None:
+    main, child = RUN.processes[0], next(one for one in RUN.processes if one.role == "child")
+
+    def below(parent: int, pid: int) -> ProcessUse:
+        return msgspec.structs.replace(child, pid=pid, parent=parent)
+
+    first = main.pid
+    chain = [below(first + at, first + at + 1) for at in range(2_000)]
+    run = replace(RUN, surroundings=None)
+    seen = tree_of(replace(run, processes=(main, *chain)))
+    assert seen[-1].depth == len(chain)
+    assert length(line_row(seen[-1], columns_for(80, uses(seen)), 80)) <= 80
+    ring = (below(first, 1), below(1, first))
+    seen = tree_of(replace(run, processes=(main, *ring)))
+    assert [line.pid for line in seen if line.use] == [first, 1, first]
+
+
 def test_a_filter_wants_all_its_words() -> None:
     lines = tree_of(RUN)
     assert [line.pid for line in matching(lines, "worker 48233")] == [48233]

@@ -39,15 +39,21 @@ def tree_of(snapshot: Snapshot, order: Order = "pid") -> list[Line]:
     for use in everyone:
         below.setdefault(_above(use, launcher, main, pids), []).append(use)
     out: list[Line] = []
+    left: list[tuple[int, ProcessUse]] = []
+    """With their depths, the next one last. A recording may hold a chain of any length, and a pid
+    twice: those below it are shown once."""
 
     def add(parent: int | None, depth: int) -> None:
-        for use in sorted(below.get(parent, ()), key=_key(order)):
-            out.append(Line(depth, name_of(snapshot, use), use, use.cpu_percent))
-            if use.pin_cpu_percent is not None:
-                out.append(Line(depth + 1, "pin thread", None, use.pin_cpu_percent))
-            add(use.pid, depth + 1)
+        children = sorted(below.pop(parent, ()), key=_key(order), reverse=True)
+        left.extend((depth, use) for use in children)
 
     add(None, 0)
+    while left:
+        depth, use = left.pop()
+        out.append(Line(depth, name_of(snapshot, use), use, use.cpu_percent))
+        if use.pin_cpu_percent is not None:
+            out.append(Line(depth + 1, "pin thread", None, use.pin_cpu_percent))
+        add(use.pid, depth + 1)
     return out
 
 
