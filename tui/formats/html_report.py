@@ -39,7 +39,8 @@ COLOURS: Final = {
 """Of the phases; every other is grey."""
 GREY: Final = "#8b949e"
 LOST: Final = ("#cf6679", "#d9822b", "#b8860b", "#7c5cd6", "#3b82f6", "#2a9d8f")
-
+DRAWN: Final = 1e300
+"""Beyond, a value of a run that diverged is drawn as this: differences and sums stay numbers."""
 
 Curves = Mapping[str, Sequence[tuple[int, float]]]
 
@@ -212,8 +213,10 @@ def _curves(curves: Curves) -> list[str]:
     for name, points in curves.items():
         if len(points) < 2:
             continue
-        low, first_ns = min(value for _, value in points), points[0][0]
-        drawn = [((t_ns - first_ns) / 1e9, value - low) for t_ns, value in points]
+        values = [max(-DRAWN, min(DRAWN, value)) for _, value in points]
+        low, first_ns = min(values), points[0][0]
+        times_s = ((t_ns - first_ns) / 1e9 for t_ns, _ in points)
+        drawn = [(at_s, value - low) for at_s, value in zip(times_s, values, strict=True)]
         line = html.Line(html.thinned(drawn), COLOURS["backward"])
         top = low + html.height_of([line])
         ends = (f"bottom: {low:.4g}", numbers.duration(drawn[-1][0]))

@@ -89,6 +89,17 @@ def test_what_a_run_notes_is_drawn() -> None:
     assert "once over the run" not in page
 
 
+def test_a_loss_that_diverged_is_drawn() -> None:
+    losses = [2.0 - at / 100 for at in range(90)] + [-1.7e308, *[1.7e308] * 9]
+    curves = {"loss": [(at * 10**9, loss) for at, loss in enumerate(losses)]}
+    page = report_page(picture(), (), curves)
+    drawn = page[page.index("loss over the run") :]
+    assert not re.search(r"\b(inf|nan)\b", drawn)
+    assert "bottom: -1e+300" in drawn
+    ends = re.findall(r"\d,([\d.]+)[ \"]", drawn)
+    assert len(set(ends)) > 1, "not all at one height"
+
+
 def test_a_run_of_which_nothing_is_known_has_a_page() -> None:
     assert "train.py" in report_page(unseen(7, "train.py", 0, 0.0))
     tags_of(report_page(unseen(7, "", 0, 0.0)))
