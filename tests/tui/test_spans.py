@@ -68,6 +68,24 @@ def test_numbers_as_people_read_them() -> None:
     assert growth(-1.5 * 1024**2) == "-1.5 MiB per 100 steps"
 
 
+def test_what_is_there_is_never_shown_as_nothing() -> None:
+    assert [milliseconds(ms) for ms in (0.0, 1e-5, 0.004, 0.094, 0.096)] == [
+        "0.00 ms",
+        "<1 us",
+        "4 us",
+        "94 us",
+        "0.10 ms",
+    ]
+    assert [ms(ns) for ns in (0, 300, 500, 501, 94_000)] == [
+        "0.0 ms",
+        "<1 us",
+        "<1 us",
+        "1 us",
+        "94 us",
+    ]
+    assert [percent(s) for s in (0.005, 0.0051)] == ["<1%", "1%"]
+
+
 def test_a_scale_distinguishes_its_ends() -> None:
     low, high = 4.0 * GIB, 4.012 * GIB
     assert scale_size(low, high - low) != scale_size(high, high - low)

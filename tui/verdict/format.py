@@ -8,11 +8,12 @@ _GIB = 1024 * _MIB
 
 
 def ms(ns: float) -> str:
-    """96_400_000 -> "96 ms", 4_200_000 -> "4.2 ms", 42_000 -> "42 us", 1_240_000_000 -> "1.2 s"."""
+    """96_400_000 -> "96 ms", 4_200_000 -> "4.2 ms", 42_000 -> "42 us", 1_240_000_000 -> "1.2 s",
+    300 -> "<1 us"."""
     if ns >= 0.9995e9:
         return seconds(ns / 1e9)
     if 0 < ns < 95_000:
-        return f"{ns / 1e3:.0f} us"
+        return "<1 us" if ns <= 500 else f"{ns / 1e3:.0f} us"
     value = ns / 1e6
     return f"{value:.0f} ms" if value >= 9.95 else f"{value:.1f} ms"
 
@@ -44,7 +45,8 @@ def rough_duration(hours: float) -> str:
 
 def percent(share: float) -> str:
     """0.574 -> "57%"; what is there but rounds to nothing is "<1%"."""
-    return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+    text = f"{100 * share:.0f}%"
+    return "<1%" if share > 0 and text == "0%" else text
 
 
 def size(value: float) -> str:

@@ -29,7 +29,10 @@ def digits(value: float) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """For tables, three digits below one second: 0.84 -> "0.84 ms", 1240.3 -> "1.2 s"."""
+    """For tables, three digits below one second: 0.84 -> "0.84 ms", 1240.3 -> "1.2 s", 0.004 ->
+    "4 us"."""
+    if 0 < value < 0.095:
+        return ms(value * 1e6)
     return seconds(value / 1000) if value >= 999.5 else f"{digits(value)} ms"
 
 
