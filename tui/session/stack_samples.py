@@ -14,7 +14,7 @@ from ..verdict.statistics import Share
 from ..verdict.window import SampleSpan
 from .stack_phases.classify import (
     Classified,
-    classify,
+    classify_stack,
     fraction_of,
     parts_of,
     period_ns,
@@ -164,7 +164,7 @@ def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
     found = []
     for stack in chunk.stacks:
         if stack.role == "main" and stack.frames:
-            classified = classify(stack.frames, stack.line, stack.evaluates, stack.computes)
+            classified = classify_stack(stack)
             for index, moment_ms in enumerate(chunk.moments_ms):
                 if stack.moments >> index & 1:
                     found.append(

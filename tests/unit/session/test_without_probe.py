@@ -275,6 +275,23 @@ def test_what_evaluates_and_never_trains_is_inference() -> None:
     assert kinds(snapshot)[0] == "healthy"
 
 
+def test_what_every_step_learns_from_is_no_evaluation() -> None:
+    """Pseudo-labels, whose function is decorated without gradients: half of the time was
+    "evaluate less often" without a probe, and a part of the forward with one."""
+    taken = chunks({"evaluation": 0.5, "backward": 0.5}, 24)
+    taught = [
+        structs.replace(
+            one, stacks=tuple(structs.replace(stack, in_step=True) for stack in one.stacks)
+        )
+        for one in taken
+    ]
+    assert kinds(snapshot_of(taken))[0] == "evaluation"
+    snapshot = snapshot_of(taught)
+    assert kinds(snapshot)[0] == "healthy"
+    assert snapshot.sampled is not None
+    assert snapshot.sampled.share("evaluation").mean == 0.0
+
+
 def test_memory_that_grows_is_measured_by_seconds() -> None:
     made, grows = session(), 20 * 2**20
     for second in range(1, 420):

@@ -138,13 +138,18 @@ does: Accelerate does so in its loader, whose wait for the copy is none for data
 
 @lru_cache(maxsize=4096)
 def classify(
-    frames: tuple[str, ...], line: str, unlearning: bool = False, computes: bool = False
+    frames: tuple[str, ...],
+    line: str,
+    unlearning: bool = False,
+    computes: bool = False,
+    in_step: bool = False,
 ) -> Classified:
     """The phase of a stack, outermost frame first, each "function (file:line)".
 
     `line` is the text of the innermost line of the user's own, "" where it could not be read.
     `unlearning`: by its source a net runs there to be evaluated; `computes`: by the text of the
-    innermost line it computes tensors.
+    innermost line it computes tensors; `in_step`: by its source each step of a training learns
+    from it.
     """
     phase: StackPhase = "other"
     evaluates, may_evaluate = unlearning, False
@@ -178,16 +183,21 @@ def classify(
         phase = "synchronisation"
     if phase == "other" and computes:
         phase = "forward"
-    if phase == "optimizer" or (phase == "backward" and not (unlearning and takes_gradients)):
+    learns = phase == "optimizer" or (phase == "backward" and not (unlearning and takes_gradients))
+    if learns or in_step:  # a function that is decorated without gradients makes targets too
         evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")
 
 
+def classify_stack(stack: StackCount) -> Classified:
+    """With all that its source says of it."""
+    return classify(stack.frames, stack.line, stack.evaluates, stack.computes, stack.in_step)
+
+
 def phase_of(stack: StackCount) -> StackPhase:
-    """The phase of a stack; "evaluation" for all that an evaluation does. A function that is
-    decorated without gradients makes targets too."""
-    found = classify(stack.frames, stack.line, stack.evaluates, stack.computes)
-    return "evaluation" if found.evaluates and not stack.in_step else found.phase
+    """The phase of a stack; "evaluation" for all that an evaluation does."""
+    found = classify_stack(stack)
+    return "evaluation" if found.evaluates else found.phase
 
 
 def _is_no_torch(file: str) -> bool:
