@@ -222,6 +222,11 @@ def test_a_net_that_runs_without_gradients_is_evaluated() -> None:
         (*TRAIN, "evaluate (train.py:30)", *FORWARD),
         (*TRAIN, "accuracy (train.py:30)", *FORWARD),
         (*TRAIN, "estimate_loss (train.py:30)"),
+        (*TRAIN, "eval_one_epoch (train.py:30)"),
+        (*TRAIN, "Trainer._validate_model (train.py:30)"),
+        (*TRAIN, "run_val (train.py:30)"),
+        (*TRAIN, "eval_ddp (train.py:30)", *FORWARD),
+        (*TRAIN, "epoch_val (train.py:30)", *WAIT),
         (*LIGHTNING, "_EvaluationLoop.run (pytorch_lightning/loops/evaluation_loop.py:145)", *WAIT),
         (*HF, "Trainer.evaluation_loop (transformers/trainer.py:2930)", *FORWARD),
     ],
@@ -236,6 +241,11 @@ def test_evaluation_beats_what_it_consists_of(frames: tuple[str, ...]) -> None:
         (*TRAIN, "accuracy (metrics.py:4)"),
         (*TRAIN, *FETCH, "evaluate (formula.py:8)"),
         (*TRAIN, *FORWARD),
+        (*TRAIN, "eval_sh (sh_utils.py:57)"),
+        (*TRAIN, "validate_shapes (nets.py:5)"),
+        (*TRAIN, "clip_val (nets.py:5)"),
+        (*TRAIN, "filter_valid (losses.py:12)", *WAIT),
+        (*TRAIN, "Policy.evaluate_actions (model.py:70)", *FORWARD),
     ],
 )
 def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:

@@ -183,10 +183,12 @@ take gradients; a backward that runs a part of the forward again is a backward, 
 uses modules is a dataset. Importing inside anything is starting: the first step imports most of
 torch."""
 
+_EVALUATES: Final = r"(evaluate|evaluation|eval|validate|validation|valid|val)"
+_EVALUATED: Final = r"(one_|full_)?(epochs?|loop|steps?|models?|net|network|policy|agent|episodes?)"
 EVALUATION_NAMES: Final = (
     r"(?!\w*(train|fit))("
-    r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
-    r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)|"
+    r"(run_|do_|_)*(evaluate|evaluation|validate|validation)(_and_\w+)?|"
+    rf"(run_|do_)+{_EVALUATES}|(run_|do_|_)*{_EVALUATES}_{_EVALUATED}|"
     r"estimate_(\w+_)?loss(es)?|(\w+_)?rollouts?|(select|choose)_actions?|"
     r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?)|"
     r"(\w+_)?self_?play(_\w+)?)"
@@ -194,10 +196,16 @@ EVALUATION_NAMES: Final = (
 """A user's own functions that evaluate, or act in an environment, by their names:
 `train_and_evaluate` does more…"""
 EVALUATION_NAMES_OF_A_NET: Final = (
+    r"(?!\w*(train|fit)|evaluate_actions?$)("
+    rf"(run_|do_|_)*{_EVALUATES}(_\w+)?|"
+    r"\w+_(evaluate|evaluation|eval|validate|validation)|"
+    rf"{_EVALUATED}_(valid|val))|"
     r"(run_|do_|compute_|_)*(test|accuracy|perplexity)(_\w+)?|"
     r"(\w+_)?generate(_completions|_responses)?|get_actions?"
 )
-"""…or where they run a net or fetch batches: a metric of scores that lie there is none."""
+"""…or where they run a net or fetch batches: a metric of scores that lie there is none, nor are
+`eval_sh`, a function's value at a point, `validate_shapes` and `valid_mask`. Behind another word
+"valid" and "val" say less: `filter_valid`, `clip_val`. PPO learns from its `evaluate_actions`."""
 RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))
 PREDICTS: Final = ("keras/src/backend/torch/trainer.py", "predict")
 """Runs one too, without a module's call."""
