@@ -306,6 +306,8 @@ def test_before_3_11_functions_have_no_class() -> None:
         ("random_minibatch (train.py:12)", "data"),
         ("GaussianDiffusion.sample (diffusion.py:51)", "forward"),
         ("NTMMemory.read (memory.py:51)", "forward"),
+        ("MemoryNetwork.sample (memory.py:51)", "forward"),
+        ("RolloutPolicy.sample_plan (planner.py:51)", "forward"),
     ],
 )
 def test_what_a_learner_draws_of_what_its_agent_has_met_is_its_batch(
@@ -315,6 +317,27 @@ def test_what_a_learner_draws_of_what_its_agent_has_met_is_its_batch(
     came from there."""
     stack = ("<module> (train.py:94)", frame, "to_floats (env.py:21)")
     assert classify(stack, "x.div_(256).sub_(0.5)").phase == known
+
+
+@pytest.mark.parametrize(
+    ("function", "known"),
+    [
+        ("Trainer._save_checkpoint", "checkpoint"),
+        ("save_ckpt_if_best", "checkpoint"),
+        ("store_snapshot", "checkpoint"),
+        ("write_state_dict", "checkpoint"),
+        ("save_model", "checkpoint"),
+        ("Trainer._model_forward", "forward"),
+        ("Policy._state_value", "forward"),
+        ("Net._checkpoint_layers", "forward"),
+        ("make_state_mask", "forward"),
+        ("Agent.store_state", "forward"),
+        ("save_model_outputs", "forward"),
+    ],
+)
+def test_only_what_writes_a_model_or_a_state_is_a_checkpoint(function: str, known: str) -> None:
+    """`_model_forward` was "checkpoints take 40% of the time: save less often"."""
+    assert phase(*TRAIN, f"{function} (train.py:20)", *FORWARD) == known
 
 
 @pytest.mark.parametrize("queue", ["queue.py:171", "multiprocessing/queues.py:103"])

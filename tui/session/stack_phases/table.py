@@ -211,11 +211,20 @@ PREDICTS: Final = ("keras/src/backend/torch/trainer.py", "predict")
 """Runs one too, without a module's call."""
 GRADIENTS: Final = ("torch/autograd/__init__.py", "grad")
 """Hands out gradients and leaves none at the parameters: a force, a field, an attack."""
-CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snapshot|model|state)\w*"
+CHECKPOINT_NAMES: Final = (
+    r"_*(save|write|store|dump)_(checkpoint|ckpt|snapshot)\w*|"
+    r"_*(save|write|dump)_(model|state)(s|_dict|_weights|_to_\w+)?"
+)
+"""Of a model and a state there is more than to write them: `_model_forward`, `make_state_mask`."""
 DATA_NAMES: Final = (
     r"_*(get|next|load|fetch|sample|read|draw|make|build|random|retrieve)_(mini)?(batch|batches)|"
     r"(get|next|load|fetch|sample|read)_data"
 )
 """Loops that have no DataLoader…"""
-REPLAYS: Final = r"\w*(Replay|Buffer|Memory|Experience|Rollout)\w*\._*sample\w*"
-"""…and what a learner draws from what its agent has met, by a method's class and name."""
+_NETS: Final = (
+    r"(Net|Network|Model|Module|Policy|Agent|Actor|Critic|Encoder|Decoder|Generator|Transformer|"
+    r"Layer|Cell|RNN|LSTM|GRU|VAE|GAN)"
+)
+REPLAYS: Final = rf"(?!\w*{_NETS}\d*\.)\w*(Replay|Buffer|Memory|Experience|Rollout)\w*\._*sample\w*"
+"""…and what a learner draws from what its agent has met, by a method's class and name: a memory
+network samples as any net does."""
