@@ -9,7 +9,11 @@ from .tensor_names import Lines, works_on_tensors
 
 SLEEP_LINES: Final = r"\bsleep\("
 BACKWARD_LINES: Final = r"\.backward\("
-OPTIMIZER_LINES: Final = r"\b\w*(opt|optim|optimizer|scaler)\w*\.(step|zero_grad|update)\("
+OPTIMIZER_LINES: Final = (
+    r"\b\w*(opt(s|_\w*|[A-Z\d]\w*)?|(optim|scaler)\w*)\.(step|zero_grad)\("
+    # Options and statistics are updated too, by what they are handed.
+    r"|\b\w*optim(i[sz]er)?\.update\(|\b\w*scaler\w*\.update\(\)"
+)
 SYNC_LINES: Final = (
     r"\.(item|tolist|cpu|numpy)\(|\bsynchronize\(|\b(isnan|isfinite|isinf|nonzero|barrier)\("
 )
@@ -49,6 +53,9 @@ OF_TENSORS: Final = re.compile(r"(:|->) *\"?(torch\.)?Tensor\b")
 NET: Final = re.compile(r"class \w+\(.*(Module|Layer|Function)\b")
 MOST_CHARACTERS: Final = 1_000
 """A longer line is data: one of 20,000 brackets took 9 s."""
+_TEXT: Final = re.compile(r"""([A-Za-z]{0,2})(\"{3}|'{3}|["'])((?:\\.|(?!\2)[^\\])*)\2""")
+_FIELD: Final = re.compile(r"(?<!\{)\{([^{}]+)\}")
+"""A string, with its prefix; and what an f-string computes."""
 _COMPUTES: Final = re.compile(COMPUTE_LINES)
 _ELSEWHERE: Final = re.compile(SYNC_LINES)
 
@@ -65,13 +72,25 @@ def imports_torch(lines: Sequence[str]) -> bool:
     return False
 
 
+def code_of(line: str) -> str:
+    """A line without its comment and what its strings say, but for what they compute; "" where it
+    is too long to be read."""
+    return "" if len(line) > MOST_CHARACTERS else _TEXT.sub(_computed, line).partition(" #")[0]
+
+
+def _computed(text: re.Match[str]) -> str:
+    prefix, quotes, said = text.groups()
+    fields = _FIELD.findall(said) if "f" in prefix.lower() else ()
+    return f"{quotes}{' '.join(fields)}{quotes}"
+
+
 def computes(lines: Sequence[str], number: int) -> bool:
     """Whether line `number`, from 1 on, of a file that imports PyTorch computes tensors: it calls
     PyTorch; or it is arithmetic on what its function computes with, which takes Python's own
     numbers no time."""
     if not 0 < number <= len(lines):
         return False
-    line = _code(lines[number - 1])
+    line = code_of(lines[number - 1])
     if _ELSEWHERE.search(line):
         return False
     if _COMPUTES.search(line):

@@ -227,6 +227,11 @@ def test_pythons_numbers_arrays_waits_and_what_is_not_known_do_not(source: str) 
     assert not found(source)
 
 
+def test_a_text_computes_nothing_but_for_what_is_put_into_it() -> None:
+    assert not computes(["import torch", 'log.write(f"{step} model(x) took {t}")'], 2)
+    assert computes(["import torch", 'log.write(f"{step} {model(x)}")'], 2)
+
+
 @pytest.mark.parametrize(
     ("asks", "computing"),
     [
@@ -264,7 +269,7 @@ def test_a_docstring_imports_nothing() -> None:
     assert imports_torch(["import torch, os"])
 
 
-@pytest.mark.parametrize("part", ["[1, 2, 3], ", "x_ + ", "a[0], ", " ", "-", "a(b)(c), "])
+@pytest.mark.parametrize("part", ["[1, 2, 3], ", "x_ + ", "a[0], ", " ", "-", "a(b)(c), ", "'a', "])
 def test_long_lines_are_data_and_take_no_time(part: str) -> None:
     """One of 20,000 brackets took 9 s."""
     for length in (900, 100_000):

@@ -269,6 +269,14 @@ def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
         ("loss.backward()", "backward"),
         ("scaler.step(optimizer)", "optimizer"),
         ("self.opt.zero_grad()", "optimizer"),
+        ("optD.step()", "optimizer"),
+        ("optim_wrapper.step()", "optimizer"),
+        ("self.grad_scaler.update()", "optimizer"),
+        ("opts.update(vars(args))", "other"),
+        ("adopted.update(ids)", "other"),
+        ("optimizer_kwargs.update(given)", "other"),
+        ("reward_scaler.update(rewards)", "other"),
+        ("quadcopter.step(action)", "other"),
         ("best = sorted(range(CLASSES), key=row.__getitem__)", "other"),
         ("time.sleep(0.03)", "other"),
         ("time.sleep(0.03); loss.backward()", "other"),
@@ -277,6 +285,24 @@ def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
     ],
 )
 def test_a_line_that_calls_c_leaves_no_frame(line: str, phase: str) -> None:
+    assert classify(TRAIN, line).phase == phase
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ('print("loss.backward() done")', "other"),
+        ('seen.update({"optimizer.step(": 1})', "other"),
+        ('log.write(f"{step} model(x) took {t}")', "other"),
+        ("log.write(f'{{model(x)}}')", "other"),
+        ("count += 1  # then loss.backward()", "other"),
+        ('print(f"loss {loss.item():.3f}")', "synchronisation"),
+        ('log("step # loss", loss.item())', "synchronisation"),
+        ("raise_if(bad, \"it's\"); loss.backward()  # don't", "backward"),
+        ('scores = net(batch["image"])', "forward"),
+    ],
+)
+def test_a_text_or_a_comment_does_nothing(line: str, phase: str) -> None:
     assert classify(TRAIN, line).phase == phase
 
 

@@ -227,4 +227,5 @@ def _by_name(frame: str) -> StackPhase | None:
 
 
 def _by_line(line: str) -> StackPhase:
-    return next((phase for phase, text in _LINES if text.search(line)), "other")
+    code = code_lines.code_of(line)
+    return next((phase for phase, text in _LINES if text.search(code)), "other")
