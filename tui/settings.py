@@ -91,3 +91,5 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     one gradient of two does."""
     cleared_for_input: bool | None = None
     """Such a backward makes an input's gradient, and no optimizer steps with what it makes."""
+    fusible: bool | None = None
+    """The optimizer takes `fused=True`; None from a probe that does not say."""

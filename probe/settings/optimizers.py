@@ -138,7 +138,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
     parameters = on_host = filters = depthwise = 0
-    volumes = False
+    volumes = sparse = False
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if is_lazy(parameter):
@@ -146,6 +146,8 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
             parameters += 1
             on_host += parameter.device.type == "cpu"
             volumes |= parameter.dim() == 5
+            gradient = parameter.grad if parameter.is_leaf else None
+            sparse |= gradient is not None and gradient.is_sparse
             if parameter.dim() == 4:
                 plain, alone = _filter(parameter)
                 filters += plain
@@ -158,6 +160,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "optimizer": type(optimizer).__name__,
         "foreach": _set_to(optimizer, "foreach"),
         "fused": _set_to(optimizer, "fused"),
+        "fusible": not sparse and _is_fusible(optimizer),
         "parameters": parameters,
         "parameter_bytes": sum(bytes_of.values()),
         "parameter_dtype": None if dtype is None else type_name(dtype),
@@ -187,6 +190,13 @@ def _filter(weight: Any) -> tuple[bool, bool]:
 def _set_to(optimizer: Any, name: str) -> bool | None:
     value = optimizer.param_groups[0].get(name) if optimizer.param_groups else None
     return value if isinstance(value, bool) else None
+
+
+def _is_fusible(optimizer: Any) -> bool:
+    """It takes `fused=True`: that is among its settings, which it is not in a class of somebody's
+    own, whatever its name, and no other setting excludes it."""
+    groups = optimizer.param_groups
+    return all("fused" in one and one.get("differentiable") is not True for one in groups)
 
 
 def _capability(device: Any) -> int | None:

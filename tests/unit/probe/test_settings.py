@@ -12,6 +12,7 @@ import torch
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings import flags
+from gpuwatch.probe.settings.optimizers import facts_of
 from gpuwatch.probe.settings.sampler import AGAIN_NS, WALK_AGAIN_NS, SettingsSampler
 from gpuwatch.tui.settings import Settings
 from tests.unit.probe.held_clock import Watched, watched
@@ -81,6 +82,32 @@ def test_a_plain_loop_shows_its_optimizer_and_its_switches(run: Asked) -> None:
     assert (seen.parameters, seen.host_parameters, seen.parameter_bytes) == (4, 4, 4 * 108)
     assert (seen.parameter_dtype, seen.parameter_device) == ("float32", "cpu")
     assert seen.capability is None, "no CUDA device holds them"
+
+
+def test_what_takes_fused_is_told_from_what_refuses_it(run: Asked) -> None:
+    class AdamW(torch.optim.Optimizer):
+        """As somebody writes it for a course."""
+
+        def __init__(self, params: Any) -> None:
+            super().__init__(params, {"lr": 1e-3})
+
+    net = net_of()
+    weights = list(net.parameters())
+    given: dict[str, Any] = {"lr": 0.1}
+    for optimizer, fusible in (
+        (torch.optim.AdamW(weights), True),
+        (torch.optim.SGD(weights, **given, foreach=True), True),
+        (torch.optim.SGD(weights, **given, differentiable=True), False),
+        (torch.optim.RMSprop(weights), False),
+        (AdamW(weights), False),
+    ):
+        assert facts_of(optimizer)["fusible"] is fusible
+    optimizer = torch.optim.SGD(weights, lr=0.1)
+    assert run.seen(lambda: plain(net, optimizer)).fusible is True
+    table = torch.nn.Embedding(9, 4, sparse=True)
+    table(torch.tensor([3])).sum().backward()
+    optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+    assert facts_of(optimizer)["fusible"] is False
 
 
 def test_the_thread_that_trains_is_named_by_the_kernels_id(run: Asked) -> None:

@@ -47,6 +47,7 @@ from .sparse_table import (
 
 # What to do about an optimizer that takes long, by how this run's is set up.
 
+FUSED: Final = "fused=True"
 _FUSED: Final = ("Adam", "AdamW", "SGD")
 _FUSED_ON_CPU: Final = (*_FUSED, "Adagrad")
 """Those of torch.optim that have a fused form, since torch 2.4 on a CPU as well."""
@@ -128,7 +129,7 @@ def _share_of_step(window: RunFacts) -> float:
 def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
     """The part of the optimizer's time that its fused form gives back."""
     settings = window.settings
-    if settings is None or settings.fused:
+    if settings is None or settings.fused or settings.fusible is False:
         return 0.0
     least, middle, _ = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
     of_adam = settings.optimizer in ("Adam", "AdamW")
@@ -139,7 +140,7 @@ def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
 
 def updated_together(window: RunFacts) -> str | None:
     """ "AdamW(..., fused=True): …", as its class and settings allow; None where it is so by now, or
-    its class has no such form there."""
+    its class, or a setting of it, has no such form there."""
     settings = window.settings
     if settings is None:
         functions = {function_of(place.frame) for place in main_places(window)}
@@ -147,17 +148,18 @@ def updated_together(window: RunFacts) -> str | None:
     name = settings.optimizer
     on_gpu = window.gpu_present and settings.parameter_device != "cpu"
     how = _form(name, on_gpu, settings.foreach is False)
-    if settings.fused or how is None:
+    if settings.fused or how is None or (how == FUSED and settings.fusible is False):
         return None
+    instead = " without foreach=True" if settings.foreach else ""  # both are an error
     tensors = f"its {settings.parameters or 0} tensors"
-    return f"{name or 'the optimizer'}(..., {how}): {tensors} are updated together"
+    return f"{name or 'the optimizer'}(..., {how}){instead}: {tensors} are updated together"
 
 
 def _form(name: str | None, on_gpu: bool, one_by_one: bool) -> str | None:
     """The argument that updates tensors together; None where the class has none on that device, or
     the default is so."""
     if name is None or name in (_FUSED if on_gpu else _FUSED_ON_CPU):
-        return "fused=True"
+        return FUSED
     return "foreach=True" if on_gpu and one_by_one and name in _FOREACH else None
 
 
@@ -171,7 +173,8 @@ def nothing_faster(window: RunFacts) -> str | None:
     settings = window.settings
     if settings is None or settings.optimizer is None or settings.parameter_device != "cpu":
         return None
-    known = settings.optimizer in (*_FUSED_ON_CPU, *_FOREACH)
+    refuses = settings.fusible is False and settings.optimizer in _FUSED_ON_CPU
+    known = settings.optimizer in (*_FUSED_ON_CPU, *_FOREACH) and not refuses
     if window.gpu_present or not known or updated_together(window) is not None:
         return None
     if _by_rows(window) is not None or _one_by_one(window):

@@ -83,6 +83,24 @@ def test_only_a_form_that_the_class_has_is_advised(
     assert how is None or advice[0].startswith(how)
 
 
+@pytest.mark.parametrize(
+    ("set_so", "first"),
+    [
+        ({"fusible": None}, "AdamW(..., fused=True): "),
+        ({"fusible": True}, "AdamW(..., fused=True): "),
+        ({"fusible": True, "foreach": True}, "AdamW(..., fused=True) without foreach=True: "),
+        ({"fusible": False}, "accumulate gradients"),
+        (
+            {"fusible": False, "optimizer": "RMSprop", "foreach": False},
+            "RMSprop(..., foreach=True): ",
+        ),
+    ],
+)
+def test_what_refuses_to_be_fused_is_not_told_to(set_so: dict[str, Any], first: str) -> None:
+    """An `AdamW` of somebody's own, and a setting that excludes it, each raised an error."""
+    assert for_this_optimizer(optimizing(**set_so))[0].startswith(first)
+
+
 def test_the_same_action_is_no_other_way() -> None:
     mended = replace(state("optimizer", None, "warning", ""), advice=("fused=True", "rarely"))
     launches = replace(
@@ -349,7 +367,9 @@ def test_groups_that_no_cache_holds_are_taken_apart_on_a_cpu(
         ({"optimizer": "AdamW", "fused": True}, "healthy"),
         ({"optimizer": "Adadelta"}, "healthy"),
         ({"optimizer": "AdamW"}, "optimizer"),
+        ({"optimizer": "Adadelta", "fusible": False}, "healthy"),
         ({"optimizer": "Lion"}, "optimizer"),
+        ({"optimizer": "AdamW", "fusible": False}, "optimizer"),
     ],
 )
 def test_an_update_that_nothing_makes_faster_is_a_note_and_no_cause(
