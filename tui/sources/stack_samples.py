@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
-from ..model.frames import is_waiting, place_of
+from msgspec import structs
+
+from ..model.frames import is_waiting, own_line, place_of
+from ..model.loop_frames import net_at
 from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
 from .source_text.structure import DECORATOR, UNKNOWN, Structure, runs_a_net
@@ -82,7 +85,7 @@ def sampled(
     return Chunk(
         moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
         seen=sum(1 << index for index, at in enumerate(moments_us) if at in observed_us),
-        stacks=tuple(_with_source(count, line_of, structure_of) for count in counts),
+        stacks=_of_one_call([_with_source(count, line_of, structure_of) for count in counts]),
     )
 
 
@@ -144,6 +147,29 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         padded_again=structure.padded_again,
         chooses=structure.chooses,
     )
+
+
+def _of_one_call(stacks: Sequence[StackCount]) -> tuple[StackCount, ...]:
+    """With what lies beside a net that each step learns from, in the same call of a function: PPO's
+    `evaluate` makes a distribution of what its net says."""
+    asked = {_call(one.frames[: net_at(one.frames)]) for one in stacks if one.in_step} - {None}
+    return tuple(
+        structs.replace(one, in_step=True)
+        if one.role == "main"
+        and not (one.evaluates or runs_a_net(one.frames))
+        and _call(one.frames) in asked
+        else one
+        for one in stacks
+    )
+
+
+def _call(frames: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The innermost function of the user's own, without its line, behind what called it."""
+    own = own_line(frames)
+    if not own:
+        return None
+    at = len(frames) - 1 - frames[::-1].index(own)
+    return (*frames[:at], own.rpartition(":")[0])
 
 
 def _without_decorators(frames: tuple[str, ...], called: Container[str]) -> tuple[str, ...]:

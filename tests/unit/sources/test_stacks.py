@@ -116,6 +116,51 @@ def test_a_net_that_acts_shows_whose_loop_it_is_to_the_stacks_before_it(tmp_path
     assert [one.evaluates for one in seen.stacks] == [True, True]
 
 
+PPO = """
+class PPO:
+    def evaluate(self, state, action):
+        mean = self.actor(state)
+        dist = MultivariateNormal(mean, self.cov)
+        return dist.log_prob(action)
+
+    def update(self, batch, optimizer):
+        for _ in range(9):
+            logprobs = self.evaluate(batch.state, batch.action)
+            loss = -logprobs.mean(){}
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("detached", "beside"), [("", "other"), (".item()\n            loss = other()", "evaluation")]
+)
+def test_what_lies_beside_a_net_that_each_step_learns_from_is_no_evaluation(
+    detached: str, beside: str, tmp_path: Path
+) -> None:
+    """A PPO's distribution, by the name of the function that makes it."""
+    (tmp_path / "ppo.py").write_text(PPO.format(detached))
+    called = ("PPO.update", "ppo.py", 10)
+    net = ("Module._call_impl", "/py/torch/nn/modules/module.py", 9)
+    made = ("Distribution.__init__", "/py/torch/distributions/distribution.py", 60)
+    stacks = ([("PPO.evaluate", "ppo.py", 4), net], [("PPO.evaluate", "ppo.py", 5), made])
+    samples: list[Sample] = [
+        (at_us, 10, 0xA, [process(10), thread(10), TRAIN, called, *stacks[i % 2]])
+        for i, at_us in enumerate(MOMENTS)
+    ]
+    seen = sampled(
+        read_trace(trace(samples, 2_000_000)),
+        MOMENTS,
+        10,
+        lambda path: path.removeprefix("/py/"),
+        structure_of=SourceStructure(SourceLines([tmp_path])).of,
+    )
+    assert {one.frames[-1].split(".")[0]: phase_of(one) for one in seen.stacks} == {
+        "Module": "forward" if beside == "other" else "evaluation",
+        "Distribution": beside,
+    }
+
+
 @pytest.mark.parametrize(
     ("decorator", "phase"),
     [
