@@ -1,6 +1,9 @@
 """Stacks of real runs, as py-spy reports them (torch 2.13, Python 3.11), and of frameworks by their
 sources (accelerate 1.15, lightning 2.6, transformers 5.23)."""
 
+from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.session.stack_phases.classify import phase_of
+
 TRAIN = ("<module> (train.py:90)", "main (train.py:84)", "train (train.py:48)")
 CALL = (
     "Module._wrapped_call_impl (torch/nn/modules/module.py:1778)",
@@ -47,3 +50,32 @@ COMPILE = (
     "compile_wrapper (torch/_dynamo/eval_frame.py:840)",
     "ConvertFrameAssert.__call__ (torch/_dynamo/convert_frame.py:700)",
 )
+LIGHTNING = (
+    "<module> (train.py:60)",
+    "Trainer.fit (pytorch_lightning/trainer/trainer.py:560)",
+    "_FitLoop.advance (pytorch_lightning/loops/fit_loop.py:455)",
+    "_TrainingEpochLoop.advance (pytorch_lightning/loops/training_epoch_loop.py:320)",
+)
+AUTOMATIC = (
+    *LIGHTNING,
+    "_AutomaticOptimization.run (pytorch_lightning/loops/optimization/automatic.py:192)",
+    "LightningModule.optimizer_step (pytorch_lightning/core/module.py:1306)",
+    "LightningOptimizer.step (pytorch_lightning/core/optimizer.py:153)",
+    "Strategy.optimizer_step (pytorch_lightning/strategies/strategy.py:238)",
+    "Precision.optimizer_step (pytorch_lightning/plugins/precision/precision.py:123)",
+    *STEP,
+    "Precision._wrap_closure (pytorch_lightning/plugins/precision/precision.py:109)",
+    "Closure.__call__ (pytorch_lightning/loops/optimization/automatic.py:146)",
+)
+HF = (
+    "<module> (train.py:60)",
+    "Trainer.train (transformers/trainer.py:1500)",
+    "Trainer._inner_training_loop (transformers/trainer.py:1650)",
+)
+
+
+def phase(*frames: str, line: str = "", evaluates: bool = False) -> str:
+    stack = StackCount(
+        role="main", pid=1, thread="", frames=frames, count=1, line=line, evaluates=evaluates
+    )
+    return phase_of(stack)
