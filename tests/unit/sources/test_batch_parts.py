@@ -6,6 +6,7 @@ import pytest
 
 from gpuwatch.tui.sources.source_text.files import SourceLines
 from gpuwatch.tui.sources.source_text.structure import SourceStructure
+from tests.unit.sources.test_source_structure import structure
 
 CRF = """
 def log_sum_exp(vec):
@@ -130,3 +131,115 @@ def test_a_loop_of_a_loss_module_is_found_and_one_that_calls_a_net_is_not_twice(
     assert (
         source.of((line, module, "Linear.forward (torch/nn/modules/linear.py:134)")).in_turns == ""
     )
+
+
+OF_STEPS = {
+    "a function": """
+    for x, y in data:
+        loss = error(net(x), y)  # 1
+        optimize(loss)""",
+    "a scaler that answers": """
+    for x, y in data:
+        loss = error(net(x), y)  # 1
+        norm = loss_scaler(loss, optimizer, clip_grad=1.0)""",
+    "an optimizer": """
+    for x, y in data:
+        loss = error(net(x), y)  # 1
+        opt.minimize(loss)""",
+    "an agent, in a branch": """
+    for x, y in data:
+        loss = error(net(x), y)  # 1
+        losses.append(loss.item())
+        if torch.isfinite(loss):
+            agent.learn(loss)""",
+    "a method of the same object": """
+    for x, y in data:
+        self.loss = error(net(x), y)  # 1
+        self.optimize_parameters()""",
+    "what is made of the loss": """
+    for x, y in data:
+        loss = error(net(x), y)  # 1
+        slopes = gradients_of(loss, weights)
+        apply_updates(weights, slopes)""",
+    "a closure": """
+    for x, y in data:
+        loss = error(net(x), y)  # 1
+        opt.step(lambda: loss)""",
+    "in the same line": """
+    for x, y in data:
+        optimize(error(net(x), y))  # 1""",
+    "a loader that is looked at": """
+    for x, y in tqdm(held_out_loader):
+        right += (net(x).argmax(1) == y).sum()  # 1""",
+    "a loader of another name": """
+    train, held_out = get_dataloaders()
+    for x, y in held_out:
+        right += (net(x).argmax(1) == y).sum()  # 1""",
+    "one of several loaders": """
+    for x, y in loaders["test"]:
+        right += (net(x).argmax(1) == y).sum()  # 1""",
+}
+OF_PARTS = {
+    "the graphs of a batch": """
+    for graph in next(loader):
+        loss = loss + net(graph)  # 1""",
+    "the graphs of another": """
+    for graph in self.batches[step]:
+        loss = loss + net(graph)  # 1""",
+    "an update behind the loop": """
+    for x, y in loader:
+        loss = 0
+        for part in x.split(8):
+            loss = loss + net(part).mean()  # 1
+        optimize(loss)""",
+    "an update behind a list": """
+    for x in loader:
+        optimize(sum([net(part) for part in x.split(8)]))  # 1""",
+    "losses that are looked at": """
+    for part in x.split(8):
+        loss = net(part)  # 1
+        meter.update(loss)
+        self.log("loss", loss)
+        print(loss)
+        total = total + loss""",
+    "outputs that are kept": """
+    for name, part in x.items():
+        out = net(part)  # 1
+        kept.update({name: out})
+        save_image(out, name)""",
+}
+
+
+@pytest.mark.parametrize("name", [*OF_STEPS, *OF_PARTS])
+def test_a_loop_that_trains_by_what_another_file_holds_has_no_parts(
+    tmp_path: Path, name: str
+) -> None:
+    """ "one call of the net for the whole batch, instead of one for each part of it, 4.5x" of the
+    training's own loop."""
+    found = structure(tmp_path, f"def fit(net, data):{(OF_STEPS | OF_PARTS)[name]}\n", "fit")
+    assert bool(found.in_parts) is (name in OF_PARTS)
+
+
+UPDATES = """
+class Trainer:
+    def loss_of(self, x):
+        return error(self.net(x))  # 3
+
+    def update(self, loss):
+        self.scaler(loss, self.opt)
+
+    def take(self, x):
+        loss = self.loss_of(x)  # 2
+        self.update(loss)
+
+    def fit(self):
+        for x in self.everything:
+            self.take(x)  # 1
+"""
+
+
+def test_nor_has_one_around_a_function_that_trains_so(tmp_path: Path) -> None:
+    functions = ("Trainer.fit", "Trainer.take", "Trainer.loss_of")
+    assert not structure(tmp_path, UPDATES, *functions).in_parts
+    looks = UPDATES.replace("self.scaler(loss, self.opt)", "self.kept.append(loss)")
+    assert structure(tmp_path, looks, *functions).in_parts == "Trainer.fit (train.py:15)"

@@ -19,6 +19,8 @@ from .turns import (
     read_by,
     read_of_carried,
 )
+from .updates_elsewhere import may_be_trained_on, trains_by_name
+from .value_flow import name_used, stored
 
 NO_NETS: Final = frozenset((*dir(builtins), *dir(dict), *dir(list)))
 """What is called so in a list beside the net's call, `net(x, [int(one) for one in nodes])`, is not
@@ -43,6 +45,10 @@ FOR_ROOM: Final = re.compile(r"chunk")
 `checkpoint(block, part)`: they are made because the memory has no room for all at once."""
 STATES: Final = re.compile(r"(cache|states?|mems|past_key_values)$")
 """How names end of what a net keeps for its next call, and changes in place."""
+LOADERS: Final = re.compile(r"loaders?$|(^|_)(dls?|batches)$", re.IGNORECASE)
+"""How names of what goes over whole batches end…"""
+MANY_LOADERS: Final = re.compile(r"loaders$|(^|_)dls$", re.IGNORECASE)
+"""…and of what holds several such, `loaders["train"]`."""
 IN_ORDER: Final = frozenset(("step", "grad"))
 """An environment's, a sampler's or an inner optimizer's step follows the one before, and what is
 adapted by gradients of its own is another net in each turn."""
@@ -56,16 +62,18 @@ def in_parts(
     """The innermost frame with such a loop; "" once a frame on the way there trains. `in_order`:
     frames that call what keeps a state for its next call."""
     hands_on = False
-    for place in way:
+    for at, place in enumerate(way, 1):
         if not hands_on and place.frame not in in_order:
             for loop in place.around():
                 parts = _parts_of(loop, place.line)
                 if parts is None or not _may_be_one(loop, parts):
                     continue
-                if one_by_one(loop, parts, place.line):
+                if one_by_one(loop, parts, place.line) and not _is_of_steps(loop, way[:at]):
                     function, _, where = place.frame.partition(" (")
                     return f"{function.partition('.<locals>')[0]} ({where}"
         if isinstance(place.scope, ast.Module) or learns(place.scope):
+            return ""
+        if may_be_trained_on(way[:at], place.scope):
             return ""
         hands_on = hands_on or keeps_state(place.scope)
     return ""
@@ -90,6 +98,37 @@ def _may_be_one(loop: ast.AST, parts: Parts) -> bool:
         return False
     calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
     return not any(name_of(one.func) in IN_ORDER or _resizes(one, parts) for one in calls)
+
+
+def _is_of_steps(loop: ast.AST, way: Sequence[Place]) -> bool:
+    """It goes over the batches of a loader, or a turn of it trains, or may: `optimize(loss)`."""
+    if any(_is_loader(one, way[-1].tree) for one in sources(loop)):
+        return True
+    if isinstance(loop, Comprehension):
+        return False
+    return trains_by_name(loop) or may_be_trained_on(way, loop)
+
+
+def _is_loader(over: ast.expr, tree: ast.Module) -> bool:
+    """By its name, or by the name of what made it: `train, test = get_loaders(…)`. One batch of it,
+    `next(loader)` or `batches[at]`, has parts."""
+    if isinstance(over, ast.Call):
+        of = [over.func.value] if isinstance(over.func, ast.Attribute) else []
+        parts = [] if name_of(over.func) == "next" else [*of, *over.args]
+        return _is_named_loader(over.func) or any(_is_loader(one, tree) for one in parts)
+    if isinstance(over, ast.Subscript):
+        return MANY_LOADERS.search(name_of(over.value)) is not None
+    bound = (one for one in ast.walk(tree) if isinstance(one, ast.Assign))
+    return _is_named_loader(over) or any(
+        isinstance(one.value, ast.Call)
+        and _is_named_loader(one.value.func)
+        and name_used(over) in stored(one)
+        for one in bound
+    )
+
+
+def _is_named_loader(node: ast.expr) -> bool:
+    return LOADERS.search(name_of(node)) is not None
 
 
 def _saves_room(loop: ast.AST) -> bool:

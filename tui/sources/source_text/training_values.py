@@ -32,7 +32,7 @@ def learned_from(way: Sequence[Place], loop: ast.AST | None = None) -> Reached |
     """Where a training learns from what the innermost line makes, or all that `loop` around it
     makes: tokens that a policy samples, outputs of several teachers. Not from a loss that decides
     about a rate, a checkpoint or the end."""
-    return reached(way, _VALUES, loop)
+    return reached(way, LEARNING, loop)
 
 
 def feeds_training(way: Sequence[Place], loop: ast.AST, inner: Place | None) -> bool:
@@ -81,7 +81,7 @@ def _statements(loop: ast.AST, tree: ast.Module) -> Iterator[ast.stmt]:
         yield from (one for one in ast.walk(node) if isinstance(one, ast.stmt))
 
 
-def _trains(statement: ast.stmt, place: Place, known: Names, depth: int = 0) -> bool:
+def trains(statement: ast.stmt, place: Place, known: Names, depth: int = 0) -> bool:
     """The backward is in it, or in a function of the same file that is handed the value by it."""
     calls = [one for one in ast.walk(statement) if isinstance(one, ast.Call)]
     if any(name_of(one.func) in BACKWARD for one in calls):
@@ -92,7 +92,7 @@ def _trains(statement: ast.stmt, place: Place, known: Names, depth: int = 0) -> 
     return any(
         _learns_from(learners[name_of(one.func)], one, place, known, depth)
         for one in calls
-        if name_of(one.func) in learners and (isinstance(one.func, ast.Name) or _is_own(one.func))
+        if name_of(one.func) in learners and (isinstance(one.func, ast.Name) or is_own(one.func))
     )
 
 
@@ -100,26 +100,26 @@ def _learns_from(
     function: Function, call: ast.Call, place: Place, known: Names, depth: int
 ) -> bool:
     """The backward of the function is reached by an argument that holds the value."""
-    given = _given(function, call, place, known)
+    given = parameters_given(function, call, place, known)
     if not given:
         return False
 
     def ends(statement: ast.stmt, place: Place, known: Names) -> bool:
-        return _trains(statement, place, known, depth + 1)
+        return trains(statement, place, known, depth + 1)
 
     inside = replace(place, scope=function)
-    values = replace(_VALUES, ends=ends, returns=False)
+    values = replace(LEARNING, ends=ends, returns=False)
     return through(function.body, given, inside, values) is not None
 
 
-def _given(function: Function, call: ast.Call, place: Place, known: Names) -> Names:
+def parameters_given(function: Function, call: ast.Call, place: Place, known: Names) -> Names:
     """The function's parameters that are handed the value; where none is known to hold it, those
     that are handed what the same line makes."""
 
     def holds_it(argument: ast.expr) -> bool:
         if known:
             return not known.isdisjoint(_reads(argument, place))
-        return any(isinstance(one, ast.Call) for one in _data(argument))
+        return any(isinstance(one, ast.Call) for one in data_in(argument))
 
     own = function.args
     names = [one.arg for one in (*own.posonlyargs, *own.args)]
@@ -137,7 +137,7 @@ def _given(function: Function, call: ast.Call, place: Place, known: Names) -> Na
     return given
 
 
-def _is_own(called: ast.expr) -> bool:
+def is_own(called: ast.expr) -> bool:
     """A method of the same object; `meter.update(loss)` has but the name of the agent's."""
     return isinstance(called, ast.Attribute) and name_of(called.value) == "self"
 
@@ -169,8 +169,8 @@ def _reads(node: ast.AST, place: Place) -> Names:
     """Names that it reads as data: for no number or text, and no net."""
     if isinstance(node, ast.stmt) and any(map(LEARNED.search, gathered(node))):
         return read(node)
-    names = {name for one in _data(node) if (name := name_used(one))}
-    return names - {"self"} - _nets(place.tree)
+    names = {name for one in data_in(node) if (name := name_used(one))}
+    return names - {"self"} - nets_of(place.tree)
 
 
 def _makes(node: ast.AST, _: Place) -> Names | None:
@@ -193,11 +193,11 @@ def _makes(node: ast.AST, _: Place) -> Names | None:
 def _is_of_numbers(statement: ast.stmt) -> bool:
     """All that it calls ends as a number."""
     calls = [one for one in ast.walk(statement) if isinstance(one, ast.Call)]
-    data = (one for one in _data(statement) if isinstance(one, ast.Call))
+    data = (one for one in data_in(statement) if isinstance(one, ast.Call))
     return bool(calls) and all(name_of(one.func) in GATHERS for one in data)
 
 
-def _data(node: ast.AST) -> Iterator[ast.AST]:
+def data_in(node: ast.AST) -> Iterator[ast.AST]:
     """What lies in it, without what becomes a number, a text or a condition there."""
     match node:
         case ast.Call(func=called) if name_of(called) in NUMBERS and not _draws(node):
@@ -210,7 +210,7 @@ def _data(node: ast.AST) -> Iterator[ast.AST]:
             parts = list(ast.iter_child_nodes(node))
     yield node
     for part in parts:
-        yield from _data(part)
+        yield from data_in(part)
 
 
 def _draws(node: ast.AST) -> bool:
@@ -221,10 +221,10 @@ def _draws(node: ast.AST) -> bool:
 
 
 @once_of_each_file
-def _nets(tree: ast.Module) -> frozenset[str]:
+def nets_of(tree: ast.Module) -> frozenset[str]:
     """Names of nets and optimizers in a file."""
     asked = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
     return frozenset(name_used(one.value) for one in asked if one.attr in OF_NETS)
 
 
-_VALUES: Final = Values(_trains, _reads, _makes)
+LEARNING: Final = Values(trains, _reads, _makes)
