@@ -96,6 +96,8 @@ for x in loader:
     other = critic(x)  # ASKED
     learn_from(other)
 """
+UPDATE_OF_AN_AGENT = SECOND_UPDATE_ELSEWHERE.replace("learn_from(other)", "agent.update(other)")
+LOOKED_AT_ELSEWHERE = SECOND_UPDATE_ELSEWHERE.replace("learn_from(other)", "log_it(other)")
 STATISTICS = """
 for x in loader:
     loss = net(x)
@@ -192,6 +194,8 @@ def evaluates(folder: Path, text: str, *inner: str) -> bool:
         (GENERATOR_NEXT, False),
         (UPDATE_ELSEWHERE, False),
         (SECOND_UPDATE_ELSEWHERE, False),
+        (UPDATE_OF_AN_AGENT, False),
+        (LOOKED_AT_ELSEWHERE, True),
         (STATISTICS, False),
         (RATE_BY_DISTANCE, False),
         (SAMPLED_TOKENS, False),

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ...verdict.syntax import name_of
 from ...verdict.thresholds.samples import ENVIRONMENT_METHODS
 from .places import Function, Place, holds
-from .syntax_trees import Mark, once_of_each_file
+from .syntax_trees import Mark, once_of_each
 from .value_flow import LOOP_STATEMENTS, Names, Values, gathered, reached, read, targets_of
 
 NAMED: Final = re.compile(r"env(?!elope)|world(?!_?model)|game|gym|simulat|arena", re.IGNORECASE)
@@ -41,7 +41,7 @@ def asks_environment(statement: ast.stmt, tree: ast.Module) -> bool:
     )
 
 
-@once_of_each_file
+@once_of_each
 def _reset_for_an_answer(tree: ast.Module) -> frozenset[str]:
     """Names of what answers a `reset()`: `state = machine.reset()`, `states = [one.reset() …]`."""
     bound = (one for one in ast.walk(tree) if isinstance(one, (ast.Assign, ast.AnnAssign)))

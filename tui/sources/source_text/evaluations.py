@@ -3,16 +3,17 @@ gradients, or in `eval()` mode, and in no step of a training."""
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import frames_of_environment
-from .places import FUNCTIONS, LOOPS, Function, Place, learns, nodes_outside
+from .modes import asks, modes_set
+from .places import LOOPS, Function, Place, learns
 from .syntax_trees import Mark
 from .training_values import feeds_training
+from .updates_elsewhere import may_be_trained_on
 
-CALLED_LATER: Final = (*FUNCTIONS, ast.Lambda)
-"""What functions within another do when they are called is not what that one does."""
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
@@ -20,20 +21,44 @@ def evaluation_of(way: Sequence[Place]) -> list[Mark]:
     """The loop of an evaluation, and the functions that it calls there: without gradients or in
     `eval()` mode, and it does not train. A net that is asked in every step of a training, as a
     teacher or a target, is part of that step."""
-    at = next((index for index, place in enumerate(way) if is_off(place)), None)
+    off = (index for index, place in enumerate(way) if is_off(place, calls_net=not index))
+    at = next(off, None)
+    if at is None:
+        return []
     if any(isinstance(place.scope, Function) and learns(place.scope) for place in way[:at]):
         return []  # the loop of a script over epochs calls it, beside an evaluation
+    if any(_may_train(way, index, at, way[index].scope) for index in range(at)):
+        return []
     functions: list[Mark] = []
-    for index in range(len(way) if at is None else at, len(way)):
+    for index in range(at, len(way)):
         place, inner = way[index], way[index - 1] if index else None
         loop = _calm_loop(place)
         if loop is not None:
             feeds = learns(loop) or feeds_training(way[index:], loop, inner)
-            return [] if feeds else [place.mark(loop), *functions]
+            trains = feeds or _may_train(way, index, at, loop)
+            return [] if trains else [place.mark(loop), *functions]
         if isinstance(place.scope, ast.Module) or learns(place.scope):
+            return []
+        if _may_train(way, index, at, place.scope):
             return []
         functions.append(place.marked)
     return []
+
+
+def _may_train(way: Sequence[Place], index: int, off: int, region: ast.AST) -> bool:
+    """Of what the net answers, in a region of that frame where gradients are on. In the mode of
+    `eval()` alone, up to the frame that is `off` by it, whatever takes the loss may train; a
+    teacher's answers, and what an evaluation has found, are trained on by what is named so."""
+    place = way[index]
+    by_mode = not _without_gradients(way[off])
+    if index < off and not by_mode:
+        return False
+
+    def with_gradients(statement: ast.stmt) -> bool:
+        return not _without_gradients(replace(place, line=statement.lineno))
+
+    by_name = index > off or not by_mode
+    return may_be_trained_on(way[: index + 1], region, with_gradients, by_name)
 
 
 def _calm_loop(place: Place) -> ast.AST | None:
@@ -59,8 +84,7 @@ def is_validation(place: Place) -> bool:
     scope = place.scope
     if isinstance(scope, ast.Module) or not any(map(_without_grad, scope.decorator_list)):
         return False
-    called = (one.func for one in nodes_outside(scope, CALLED_LATER) if isinstance(one, ast.Call))
-    return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
+    return any(one.evaluates for one in modes_set(scope))
 
 
 def loops_around(way: Sequence[Place]) -> Iterator[Mark]:
@@ -83,8 +107,22 @@ def loop_of_actions(way: Sequence[Place]) -> Mark | None:
     return next(loops_around(way[inner:]), None) if inner else None
 
 
-def is_off(place: Place) -> bool:
-    """Gradients are off at the line, or a net was set to `eval()` last before it."""
+def is_off(place: Place, calls_net: bool = False) -> bool:
+    """Gradients are off at the line, or the net that it calls was set to `eval()` last before it.
+    A function that is called there may call any net, unless it is told which; `calls_net`: the line
+    itself calls one."""
+    if (without := _without_gradients(place)) is not None:
+        return without
+    modes = [one for one in modes_set(place.scope) if one.line < place.line]
+    last = {one.net: one.evaluates for one in modes}
+    nets = [net for net in last if asks(place, net, calls_net)]
+    if nets:
+        return all(last[net] for net in nets)
+    return bool(modes) and not calls_net and modes[-1].evaluates
+
+
+def _without_gradients(place: Place) -> bool | None:
+    """None where neither a `with` nor a decorator says so."""
     if isinstance(place.scope, Function) and any(map(_without_grad, place.scope.decorator_list)):
         return True
     for one in place.around():
@@ -93,15 +131,7 @@ def is_off(place: Place) -> bool:
                 called = item.context_expr
                 if isinstance(called, ast.Call) and name_of(called.func) in WITHOUT_GRAD:
                     return _without_grad(called)
-    modes = [
-        (call.lineno, call.func.attr)
-        for call in nodes_outside(place.scope, CALLED_LATER)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("eval", "train")
-        and call.lineno < place.line
-    ]
-    return bool(modes) and max(modes)[1] == "eval"
+    return None
 
 
 def turns_gradients_on(scope: ast.AST) -> bool:

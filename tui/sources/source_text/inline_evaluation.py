@@ -2,7 +2,6 @@
 on reads, as a test in each step or a sample every hundred. No function and no mode tells of it."""
 
 import ast
-import builtins
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -10,12 +9,12 @@ from typing import Final
 from ...verdict.syntax import name_of, root_of
 from .places import LOOPS, Place, holds, learns
 from .syntax_trees import Mark
+from .updates_elsewhere import BUILTINS, hands_on
 from .value_flow import TURNS, read, rebound, stored
 
 Says = Callable[[ast.AST], bool]
 LEAVES: Final = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 """What such a block decides about the training."""
-BUILTINS: Final = frozenset(dir(builtins))
 UPDATES: Final = frozenset(("backward", "manual_backward", "step"))
 TRAINERS: Final = re.compile(r"trainer|updater|learner", re.IGNORECASE)
 
@@ -47,7 +46,7 @@ def _in_loop(loop: ast.AST, line: int, without_grad: Says) -> Sequence[ast.stmt]
     block = _without(loop.body[at], line, without_grad)
     if not block and any(_updates(loop.body[one]) for one in trains) and max(trains) < at:
         block = loop.body[max(trains) + 1 :]
-        if any(map(_hands_on, block)):
+        if any(map(hands_on, block)):
             return ()
     if not block or any(learns(one) or _leaves(one) for one in block):
         return ()
@@ -70,13 +69,6 @@ def _updates(statement: ast.stmt) -> bool:
     """A backward or an update, where `zero_grad()` alone may only begin a step."""
     calls = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
     return any(name_of(one) in UPDATES for one in calls)
-
-
-def _hands_on(statement: ast.stmt) -> bool:
-    """It calls a function for nothing that it returns: `update(loss)` may train."""
-    calls = (one.value for one in ast.walk(statement) if isinstance(one, ast.Expr))
-    named = (one.func for one in calls if isinstance(one, ast.Call))
-    return any(isinstance(one, ast.Name) and one.id not in BUILTINS for one in named)
 
 
 def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made: set[str]) -> bool:

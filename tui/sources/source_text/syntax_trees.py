@@ -17,6 +17,7 @@ MOST_KEPT: Final = 1_200_000
 """Characters of all files whose syntax is kept: 25 to 45 MB. A count of files would be too few for
 a project of small ones: each chunk of samples would parse them all anew."""
 
+Node = TypeVar("Node", bound=ast.AST)
 Found = TypeVar("Found")
 
 
@@ -67,13 +68,13 @@ def parsed_file(text: str) -> ast.Module | None:
     return parsed(text) if 0 < len(text) <= MOST_CHARACTERS else None
 
 
-def once_of_each_file(find: Callable[[ast.Module], Found]) -> Callable[[ast.Module], Found]:
-    """What it finds in a file is kept for as long as the file's syntax is."""
-    found: WeakKeyDictionary[ast.Module, Found] = WeakKeyDictionary()
+def once_of_each(find: Callable[[Node], Found]) -> Callable[[Node], Found]:
+    """What it finds in a file, or in a function of it, is kept for as long as the file's syntax."""
+    found: WeakKeyDictionary[Node, Found] = WeakKeyDictionary()
 
-    def kept(tree: ast.Module) -> Found:
-        if tree not in found:
-            found[tree] = find(tree)
-        return found[tree]
+    def kept(node: Node) -> Found:
+        if node not in found:
+            found[node] = find(node)
+        return found[node]
 
     return kept

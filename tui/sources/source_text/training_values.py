@@ -9,7 +9,7 @@ from typing import Final
 from ...verdict.syntax import name_of
 from .environments import asks_environment
 from .places import LOOPS, Function, Place, called_in, holds, learns, sources
-from .syntax_trees import once_of_each_file
+from .syntax_trees import once_of_each
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
@@ -142,7 +142,7 @@ def is_own(called: ast.expr) -> bool:
     return isinstance(called, ast.Attribute) and name_of(called.value) == "self"
 
 
-@once_of_each_file
+@once_of_each
 def _learners(tree: ast.Module) -> dict[str, Function]:
     """Functions that hold a backward, or call one that does."""
     functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
@@ -220,7 +220,7 @@ def _draws(node: ast.AST) -> bool:
     return drawn and not any(isinstance(one, ast.Compare) for one in within)
 
 
-@once_of_each_file
+@once_of_each
 def nets_of(tree: ast.Module) -> frozenset[str]:
     """Names of nets and optimizers in a file."""
     asked = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))

@@ -146,7 +146,7 @@ def names_in(node: ast.AST) -> set[str]:
         for one in ast.walk(node)
         if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)
     )
-    return {_path(one) for one in loaded} - {""}
+    return {path_of(one) for one in loaded} - {""}
 
 
 def read_by(statement: ast.AST) -> set[str]:
@@ -172,7 +172,7 @@ def _added_by(statement: ast.Assign) -> list[ast.expr] | None:
     if at is None or len(terms) < 2:
         return None
     others = terms[:at] + terms[at + 1 :]
-    path = _path(terms[at])
+    path = path_of(terms[at])
     return None if any(path in names_in(one) for one in others) else others
 
 
@@ -269,19 +269,19 @@ def _changed(call: ast.Call) -> str:
         if node is not call and not (_in_place(node.func) or node.func.attr in VIEWS):
             return ""
         node = node.func.value
-    path = _path(node)
+    path = path_of(node)
     if path.partition(".")[0] in MODULES:
-        return _path(call.args[0]) if call.args else ""
+        return path_of(call.args[0]) if call.args else ""
     return path
 
 
 def _bound(target: ast.expr) -> set[str]:
     if isinstance(target, (ast.Tuple, ast.List)):
         return set[str]().union(*map(_bound, target.elts))
-    return {_path(target.value if isinstance(target, ast.Starred) else target)} - {""}
+    return {path_of(target.value if isinstance(target, ast.Starred) else target)} - {""}
 
 
-def _path(node: ast.AST) -> str:
+def path_of(node: ast.AST) -> str:
     """ "self.h" of `self.h[0]`; "" of what is no name."""
     names: list[str] = []
     while isinstance(node, (ast.Attribute, ast.Subscript)):

@@ -87,10 +87,12 @@ def may_be_trained_on(
 
 
 def hands_on(statement: ast.stmt) -> bool:
-    """It calls a function for nothing that it returns: `update(loss)` may train."""
+    """It calls a function, or a method by its name, that may train: for nothing that it returns."""
     calls = (one.value for one in ast.walk(statement) if isinstance(one, ast.Expr))
     return any(
-        isinstance(one, ast.Call) and (one.args or one.keywords) and not _looks(one)
+        isinstance(one, ast.Call)
+        and not _looks(one)
+        and (isinstance(one.func, ast.Name) or TRAINS.search(name_of(one.func)))
         for one in calls
     )
 
