@@ -243,3 +243,23 @@ def test_nor_has_one_around_a_function_that_trains_so(tmp_path: Path) -> None:
     assert not structure(tmp_path, UPDATES, *functions).in_parts
     looks = UPDATES.replace("self.scaler(loss, self.opt)", "self.kept.append(loss)")
     assert structure(tmp_path, looks, *functions).in_parts == "Trainer.fit (train.py:15)"
+
+
+AROUND = """
+def run(x, h):
+    def turn(one):
+        {bound}
+        h = self.net(torch.cat([one, h]))  # 2
+        return h
+    return [turn(one) for one in x]  # 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "found"), [("nonlocal h", False), ("global h", False), ("h = first", True)]
+)
+def test_a_function_within_another_may_hand_a_state_on(
+    tmp_path: Path, bound: str, found: bool
+) -> None:
+    text = AROUND.format(bound=bound)
+    assert bool(structure(tmp_path, text, "run", "run.<locals>.turn").in_parts) is found

@@ -106,6 +106,36 @@ IN_ORDER = {
             loss = F.mse_loss(self.net(xs, fast), ys)  # HERE
             slopes = torch.autograd.grad(loss, fast, create_graph=True)
             fast = [w - 0.1 * slope for w, slope in zip(fast, slopes)]""",
+    "a state that a list binds": """
+    return torch.stack([h := self.cell(one, h) for one in x])  # HERE""",
+    "a state that a list binds for its next turn": """
+    return [(self.net(one, last), last := one.mean()) for one in x]  # HERE""",
+    "a state that a list binds, without a net": """
+    return [h := torch.tanh(one + h) for one in x]  # HERE""",
+    "a state that is bound within a call": """
+    for one in x:
+        kept.append(h := self.cell(torch.cat([one, h])))  # HERE""",
+    "a search": """
+    for one in x:
+        y = self.net(one)  # HERE
+        if y.item() > 0.5:
+            break""",
+    "a search in two lines": """
+    for one in x:
+        y = self.net(one)  # HERE
+        far = (y - goal).norm()
+        with torch.no_grad():
+            if far < 1e-3 and one is not None:
+                return y""",
+    "a search by its test": """
+    for one in x:
+        if self.net(one).mean() > 0.5:  # HERE
+            return one""",
+    "a sum that is large enough": """
+    for one in x:
+        total = total + (one * self.w).sum()  # HERE
+        if total > 1:
+            break""",
 }
 OF_OTHERS = {
     "parameters": """
@@ -116,6 +146,12 @@ OF_OTHERS = {
     "weights kept by name": """
     for name in means:
         total += ((self.params[name] - means[name]) ** 2).sum()  # HERE""",
+    "parameters of a group": """
+    for p in group["params"]:
+        p.data.add_(p.grad, alpha=-rate)  # HERE""",
+    "parameters of a group that is counted": """
+    for i, p in enumerate(self.groups[0]["params"]):
+        total = total + p.grad.norm()  # HERE""",
     "layers by hand": """
     for w, b in self.layers:
         kept.append(torch.relu(x @ w + b))  # HERE""",
@@ -168,6 +204,22 @@ ALIKE = {
     for row in x:
         y = torch.tanh(row).mul_(2)
         kept.append(F.relu_(y.add_(1)))  # HERE""",
+    "what a list binds and reads in one turn": """
+    return [(y, y.mean()) for one in x if (y := self.net(one)) is not None]  # HERE""",
+    "a row that ends them all": """
+    for i, row in enumerate(x):
+        if i > most or row is None:
+            break
+        kept.append(self.net(row))  # HERE
+        if len(kept) == most or kept[-1].shape[0] == 0:
+            break""",
+    "a test of what another part says": """
+    for row in x:
+        y = self.net(row)  # HERE
+        for one in others:
+            if y.mean() > one:
+                break
+        kept.append(y)""",
     "heads": """
     for k in range(n):
         scores = torch.softmax(x[:, k] @ y[:, k], -1)  # HERE

@@ -7,10 +7,21 @@ from collections.abc import Callable, Sequence, Set
 from typing import Final
 
 from ...verdict.syntax import name_of
-from .places import Comprehension, Place, enclosing, heads, holds, learns, sources
+from .places import (
+    FUNCTIONS,
+    Comprehension,
+    Place,
+    enclosing,
+    heads,
+    holds,
+    learns,
+    nodes_outside,
+    sources,
+)
 from .turns import (
     Parts,
     bound_by,
+    carried_by,
     carried_to_next,
     changed_in_place,
     keeps_state,
@@ -20,7 +31,7 @@ from .turns import (
     read_of_carried,
 )
 from .updates_elsewhere import may_be_trained_on, trains_by_name
-from .value_flow import name_used, stored
+from .value_flow import LOOP_STATEMENTS, name_used, stored
 
 NO_NETS: Final = frozenset((*dir(builtins), *dir(dict), *dir(list)))
 """What is called so in a list beside the net's call, `net(x, [int(one) for one in nodes])`, is not
@@ -49,6 +60,7 @@ LOADERS: Final = re.compile(r"loaders?$|(^|_)(dls?|batches)$", re.IGNORECASE)
 """How names of what goes over whole batches end…"""
 MANY_LOADERS: Final = re.compile(r"loaders$|(^|_)dls$", re.IGNORECASE)
 """…and of what holds several such, `loaders["train"]`."""
+SIZES: Final = frozenset(("len", "shape", "size", "numel"))
 IN_ORDER: Final = frozenset(("step", "grad"))
 """An environment's, a sampler's or an inner optimizer's step follows the one before, and what is
 adapted by gradients of its own is another net in each turn."""
@@ -158,19 +170,45 @@ def _resizes(call: ast.Call, parts: Parts) -> bool:
 
 
 def _parts_of(loop: ast.AST, line: int) -> Parts | None:
-    """None where the line is in no loop over something."""
+    """None where the line is in no loop over something, or ends it by what it makes."""
     if isinstance(loop, Comprehension):
         bound = {name for one in loop.generators for name in _bound(one.target)}
-        changed = changed_in_place(loop) - bound
-        return Parts(bound, changed, frozenset(changed))
+        carried = (changed_in_place(loop) | carried_by(loop)) - bound
+        return Parts(bound, carried, frozenset(carried))
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return None
-    if not any(holds(one, line) for one in loop.body):
+    if not any(holds(one, line) for one in loop.body) or _ends_by(loop, line):
         return None
     parts = _bound(loop.target)
     carried = carried_to_next(loop.body, parts)
     read = frozenset(read_of_carried(loop.body, carried))
     return Parts(made_from(loop.body, parts), carried, read)
+
+
+def _ends_by(loop: ast.For | ast.AsyncFor, line: int) -> bool:
+    """What is made at the line decides about the end of the loop: `if y.item() > 0.5: break`."""
+    within = [one for one in enclosing(loop, line) if isinstance(one, ast.stmt)]
+    made = made_from(loop.body, bound_by(within[-1]))
+    return any(
+        isinstance(one, ast.If)
+        and any(map(_ends, nodes_outside(one, (*LOOP_STATEMENTS, *FUNCTIONS))))
+        and (holds(one.test, line) or _values_in(one.test) & made)
+        for one in nodes_outside(loop, (*LOOP_STATEMENTS, *FUNCTIONS))
+    )
+
+
+def _ends(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Break, ast.Return))
+
+
+def _values_in(test: ast.expr) -> set[str]:
+    """What it reads, but for how large that is, which is known before."""
+    if isinstance(test, ast.Call) and name_of(test.func) in SIZES:
+        return set()
+    if isinstance(test, (ast.Name, ast.Attribute)):
+        return set() if name_of(test) in SIZES else names_in(test)
+    inner = (one for one in ast.iter_child_nodes(test) if isinstance(one, ast.expr))
+    return set[str]().union(*map(_values_in, inner))
 
 
 def calls_with_part(loop: ast.AST, parts: Parts, line: int) -> bool:
@@ -210,7 +248,10 @@ def reads_part(loop: ast.AST, parts: Parts, line: int) -> bool:
 
 
 def _is_of_a_net(node: ast.AST) -> bool:
+    """By its name, or the one that is asked for: `group["params"]`."""
     name = name_of(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        name = str(node.slice.value)
     return name in OF_A_NET or LIKEWISE.search(name) is not None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .places import FUNCTIONS, Function
+from .places import FUNCTIONS, Comprehension, Function, nodes_outside
 
 CHANGES: Final = frozenset((*dir(list), *dir(deque), *dir(dict), *dir(set)))
 """What is called of a container changes it; of a tensor what ends in "_"."""
@@ -63,6 +63,35 @@ def carried_to_next(body: Sequence[ast.stmt], parts: set[str]) -> set[str]:
     return carried
 
 
+def carried_by(comprehension: ast.AST) -> set[str]:
+    """Names that a turn of it reads before it has bound them: `[h := cell(x, h) for x in xs]`."""
+    named = [one for one in ast.walk(comprehension) if isinstance(one, ast.NamedExpr)]
+    every, bound, carried = {one.target.id for one in named}, set[str](), set[str]()
+    for name, binds in _in_order(comprehension):
+        if binds:
+            bound.add(name)
+        elif name in every - bound:
+            carried.add(name)
+    for _ in named:
+        carried |= {one.target.id for one in named if names_in(one.value) & carried}
+    return carried
+
+
+def _in_order(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Names as they are read, and by `:=` bound, in one turn."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id, False
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.NamedExpr):
+        parts = [node.value]
+    elif isinstance(node, Comprehension):
+        parts.sort(key=lambda one: not isinstance(one, ast.comprehension))
+    for one in parts:
+        yield from _in_order(one)
+    if isinstance(node, ast.NamedExpr):
+        yield node.target.id, True
+
+
 def _follow(
     body: Sequence[ast.stmt], fresh: set[str], every: set[str], carried: set[str]
 ) -> set[str]:
@@ -107,12 +136,18 @@ def read_of_carried(body: Sequence[ast.stmt], carried: set[str]) -> set[str]:
 
 
 def keeps_state(scope: Function | ast.Module) -> bool:
-    """A function that reads an attribute and binds it for its next call: `self.h = f(x, self.h)`.
-    Counters, and what is only gathered, are not read."""
+    """A function that reads an attribute, or a name of the function around it, and binds it for its
+    next call: `self.h = f(x, self.h)`. Counters, and what is only gathered, are not read."""
     if isinstance(scope, ast.Module):
         return False
     read = read_of_carried(scope.body, carried_to_next(scope.body, set()))
-    return any(name.startswith("self.") for name in read)
+    outside = {
+        name
+        for one in nodes_outside(scope, FUNCTIONS)
+        if isinstance(one, (ast.Nonlocal, ast.Global))
+        for name in one.names
+    }
+    return any(name.startswith("self.") or name in outside for name in read)
 
 
 def stateful(tree: ast.Module) -> list[range]:
@@ -215,6 +250,8 @@ def _made_by(statement: ast.stmt) -> list[Made]:
         parts = (changed.func, *changed.args, *changed.keywords)
         inner = set[str]().union(*map(changed_in_place, parts))
     found = [Made(inner, inner, keeps=True)] if inner else []
+    within = (one for one in _within(statement) if isinstance(one, ast.NamedExpr))
+    found += [Made({one.target.id}, names_in(one.value)) for one in within]
     if _counts(statement):
         return found
     if isinstance(statement, ast.AnnAssign) and statement.value is not None:
