@@ -121,12 +121,14 @@ def test_a_look_at_this_process_shows_them() -> None:
     assert main.cpu_percent is not None
     # It spun: what it did not run it waited for a core.
     assert main.run_delay_percent + main.cpu_percent > 80
+    took_s = (second.t_ns - first.t_ns) / S
+    # A process' CPU is counted in ticks, of which one may be missing at each end; a thread's in ns.
+    ticks_percent = 2 * 100 / os.sysconf("SC_CLK_TCK") / took_s
     assert main.thread_cpu_percent is not None
-    assert main.thread_cpu_percent <= main.cpu_percent + 5
+    assert main.thread_cpu_percent <= main.cpu_percent + ticks_percent
     assert main.in_kernel_percent is not None
-    assert 0 <= main.in_kernel_percent <= main.cpu_percent + 5
+    assert 0 <= main.in_kernel_percent <= main.cpu_percent + ticks_percent
     assert main.page_faults_s is not None
-    took_s = (time.perf_counter_ns() - began_ns) / S
     # Huge pages, where the kernel gives them to whoever does not ask, are 512 at once.
     assert main.page_faults_s * took_s > PAGES / 512
     assert first.others_cpu_percent is None
