@@ -18,6 +18,7 @@ from .places import (
     nodes_outside,
     sources,
 )
+from .syntax_trees import once_of_each
 from .turns import (
     Parts,
     bound_by,
@@ -130,13 +131,20 @@ def _is_loader(over: ast.expr, tree: ast.Module) -> bool:
         return _is_named_loader(over.func) or any(_is_loader(one, tree) for one in parts)
     if isinstance(over, ast.Subscript):
         return MANY_LOADERS.search(name_of(over.value)) is not None
-    bound = (one for one in ast.walk(tree) if isinstance(one, ast.Assign))
-    return _is_named_loader(over) or any(
-        isinstance(one.value, ast.Call)
+    return _is_named_loader(over) or name_used(over) in _made_as_loaders(tree)
+
+
+@once_of_each
+def _made_as_loaders(tree: ast.Module) -> set[str]:
+    """Names that a call binds in the file whose own name says that it makes loaders."""
+    return {
+        name
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Assign)
+        and isinstance(one.value, ast.Call)
         and _is_named_loader(one.value.func)
-        and name_used(over) in stored(one)
-        for one in bound
-    )
+        for name in stored(one)
+    }
 
 
 def _is_named_loader(node: ast.expr) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...model.frames import place_of
 from ...verdict.syntax import name_of
-from .syntax_trees import Mark, mark_of
+from .syntax_trees import Mark, mark_of, once_of_each
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -117,10 +117,16 @@ def sources(loop: ast.AST) -> list[ast.expr]:
     return [one.iter for one in heads(loop)]
 
 
+@once_of_each
+def functions_in(tree: ast.Module) -> list[Function]:
+    """All of a file, methods and those within others too; the outer ones first."""
+    return [one for one in ast.walk(tree) if isinstance(one, Function)]
+
+
 def called_in(loop: ast.AST, tree: ast.Module) -> list[Function]:
     """The functions of the same file that it calls, by their names."""
     called = {name_of(one.func) for one in ast.walk(loop) if isinstance(one, ast.Call)}
-    return [one for one in ast.walk(tree) if isinstance(one, Function) and one.name in called]
+    return [one for one in functions_in(tree) if one.name in called]
 
 
 def updates(call: ast.Call) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...verdict.syntax import name_of
 from .environments import asks_environment
-from .places import LOOPS, Function, Place, called_in, holds, learns, sources
+from .places import LOOPS, Function, Place, called_in, functions_in, holds, learns, sources
 from .syntax_trees import once_of_each
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
@@ -145,7 +145,7 @@ def is_own(called: ast.expr) -> bool:
 @once_of_each
 def _learners(tree: ast.Module) -> dict[str, Function]:
     """Functions that hold a backward, or call one that does."""
-    functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
+    functions = functions_in(tree)
     called = {
         id(function): {name_of(one.func) for one in ast.walk(function) if isinstance(one, ast.Call)}
         for function in functions

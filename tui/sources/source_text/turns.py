@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .places import FUNCTIONS, Comprehension, Function, nodes_outside
+from .places import FUNCTIONS, Comprehension, Function, functions_in, nodes_outside
 
 CHANGES: Final = frozenset((*dir(list), *dir(deque), *dir(dict), *dir(set)))
 """What is called of a container changes it; of a tensor what ends in "_"."""
@@ -153,7 +153,7 @@ def keeps_state(scope: Function | ast.Module) -> bool:
 def stateful(tree: ast.Module) -> list[range]:
     """The lines of the functions in a file that keep a state, by themselves or by a method of their
     own that they call: `self.charge(x)`."""
-    functions = [one for one in ast.walk(tree) if isinstance(one, Function)]
+    functions = functions_in(tree)
     calls = {
         one: {
             each.func.attr

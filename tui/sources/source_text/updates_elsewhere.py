@@ -12,7 +12,7 @@ from typing import Final
 from ...verdict.syntax import name_of, root_of
 from .environments import NAMED
 from .packing import ON
-from .places import NO_OPTIMIZER, Function, Place, holds
+from .places import NO_OPTIMIZER, Function, Place, functions_in, holds
 from .training_values import (
     LEARNING,
     MOST_FUNCTIONS,
@@ -123,8 +123,8 @@ def _is_trainer(call: ast.Call, alone: bool, place: Place, known: Names, handed:
     """What is called: by the text of it where the same file holds that, else by its name."""
     name = name_of(call.func)
     if isinstance(call.func, ast.Name) or is_own(call.func):
-        functions = (one for one in ast.walk(place.tree) if isinstance(one, Function))
-        if function := next((one for one in functions if one.name == name), None):
+        named = (one for one in functions_in(place.tree) if one.name == name)
+        if function := next(named, None):
             return _hands_further(function, call, place, known, handed)
     given = [name_of(one) for one in (*call.args, *(one.value for one in call.keywords))]
     if TRAINS_ALWAYS.search(name) or any(map(OPTIMIZER.search, given)):

@@ -76,22 +76,23 @@ READ_LINES: Final = (
 worker that hardly uses its core: a line alone proves nothing."""
 HAND_OVER_FRAMES: Final = ("rebuild_storage", "rebuild_tensor", "_rebuild")
 """How the functions begin in which PyTorch opens a batch's shared memory."""
-SYNC_LINES: Final = (
-    r"\.(item|tolist|cpu|numpy|nonzero|any|all|unique|masked_select)\(",
+READS_OF_TENSORS: Final = (
+    r"\.(item|cpu|numpy|nonzero|masked_select)\(|\bsynchronize\(|\bis(nan|inf|finite)\("
+)
+READS_OF_ANY: Final = (
     # A type is no wait, nor is a constant: x.float(), float("inf").
-    r"\bprint\(|(?<![.\w])(float|int|bool)\((?![\"'\d])",
-    r"\bsynchronize\(",
-    r"\bisnan\(|\bisfinite\(|\bisinf\(",
+    r"\.tolist\(|\bprint\(|(?<![.\w])(float|int|bool)\((?![\"'\d])"
+)
+"""Text of a line on which a tensor is read, and of one that reads a list, an array or a text as
+well."""
+SYNC_LINES: Final = (
+    READS_OF_TENSORS,
+    READS_OF_ANY,
+    r"\.(any|all|unique)\(",
     r"\[[^\]]*\bmask\b[^\]]*\]",
 )
 """Text of a line on which the training thread may wait for the GPU. A line alone proves
 nothing: many samples on it do."""
-READS_OF_ANY: Final = r"\.tolist\(|\bprint\(|(?<![.\w])(float|int|bool)\("
-"""…which are no sign of a tensor: lists, arrays and texts have them too…"""
-READS_OF_TENSORS: Final = (
-    r"\.(item|cpu|numpy|nonzero|masked_select)\(|\bsynchronize\(|\bis(nan|inf|finite)\("
-)
-"""…and which are."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
 """Text of a line on which a batch goes to the GPU."""
 MAKING_LINES: Final = r"\btorch\.(tensor|([a-z]+\.)?\w*Tensor)\(.*\)\.(to|cuda)\("
