@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from ..verdict.frameworks import framework_of, outermost
@@ -38,7 +40,9 @@ holds half, and a phase is the sum of its places."""
 
 def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> Stacks:
     """Shares by role. A worker that waits for its next index is idle and names no place; imports
-    are no part of the training, which the first samples of a run are full of."""
+    are no part of the training, which the first samples of a run are full of.
+
+    `moments` of a main thread's stack are bits as in `Stacks.taken`."""
     kept = list(stacks)
     main = [stack for stack in kept if stack.role == "main"]
     workers = [stack for stack in kept if stack.role == "worker"]
@@ -62,6 +66,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         main_waits=_waiting(trains),
         framework=outermost(framework_of(stack.frames) for stack in trains),
         loop_of=library,
+        taken=reduce(or_, (stack.moments for stack in trains), 0),
     )
 
 
@@ -87,6 +92,7 @@ def _shares(
     by_hand: frozenset[Call] = frozenset(),
 ) -> tuple[FrameShare, ...]:
     places: Counter[FrameShare] = Counter()
+    moments: dict[FrameShare, int] = {}
     phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
     learning = [one for one, phase in zip(stacks, phases, strict=True) if phase in LEARNS]
     # A library's loop is only below those of the user's lines that lead to a backward or an update:
@@ -133,11 +139,12 @@ def _shares(
             by_position=is_by_position(stack.frames),
         )
         places[place] += stack.count
+        moments[place] = moments.get(place, 0) | stack.moments
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        replace(place, share=count / total, samples=total)
+        replace(place, share=count / total, samples=total, at=moments[place])
         for place, count in places.most_common(MOST_PLACES)
     )
 

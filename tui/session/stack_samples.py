@@ -10,12 +10,12 @@ from ..model.frames import caller_of, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_shares import summarise
 from ..verdict.stack_samples import FrameShare
-from ..verdict.statistics import Share
+from ..verdict.statistics import Share, of_moments
 from ..verdict.window import SampleSpan
 from .stack_phases.classify import (
     Classified,
+    MomentBits,
     classify_stack,
-    fraction_of,
     parts_of,
     period_ns,
     phase_of,
@@ -73,6 +73,9 @@ class StackSampleStore:
         self.spans: tuple[SampleSpan, ...] = ()
         """One for each sample of the training, oldest first."""
         self._kept: list[Sample] = []
+        self._bits: list[int] = []
+        """Of each of them one, as in `Stacks.taken`."""
+        self._taken = 0
 
     def update(self, chunks: Collection[StacksSeen]) -> None:
         """Take what is new among the chunks of the last minute, oldest first."""
@@ -94,6 +97,9 @@ class StackSampleStore:
             and sample.t_ns >= begun_ns
             and (sample.classified.phase != "starting")
         ]
+        bits = MomentBits(SPACING_NS)
+        self._bits = [1 << bits.place((sample.t_ns,)) for sample in self._kept]
+        self._taken = sum(self._bits)
         self.spans = tuple(
             SampleSpan(sample.t_ns - SPACING_NS, sample.t_ns, self._phase(sample))
             for sample in self._kept
@@ -102,10 +108,11 @@ class StackSampleStore:
     def shares(self, gpu_present: bool) -> dict[StackPhase, Share]:
         """Of each phase, with its interval. Without a GPU a line that would wait for one is Python
         like any other."""
-        phases = [self._phase(sample) for sample in self._kept]
-        if not gpu_present:
-            phases = ["other" if phase == "synchronisation" else phase for phase in phases]
-        return {phase: fraction_of([one == phase for one in phases]) for phase in PHASES}
+        held: dict[StackPhase, int] = dict.fromkeys(PHASES, 0)
+        for sample, bit in zip(self._kept, self._bits, strict=True):
+            phase = self._phase(sample)
+            held["other" if phase == "synchronisation" and not gpu_present else phase] |= bit
+        return {phase: of_moments(bits, self._taken) for phase, bits in held.items()}
 
     @property
     def serial(self) -> float:
@@ -117,11 +124,15 @@ class StackSampleStore:
 
     def places(self, phases: frozenset[StackPhase]) -> tuple[FrameShare, ...]:
         """Where it was in these phases; shares are of all samples."""
-        own = [one.stack for one in self._kept if self._phase(one) in phases]
+        own = [
+            structs.replace(one.stack, count=1, moments=bit)
+            for one, bit in zip(self._kept, self._bits, strict=True)
+            if self._phase(one) in phases
+        ]
         if not own:
             return ()
         part = len(own) / len(self._kept)
-        places = summarise([structs.replace(stack, count=1) for stack in own], phase_of).main
+        places = summarise(own, phase_of).main
         return tuple(
             replace(place, share=place.share * part, samples=len(self._kept)) for place in places
         )

@@ -17,7 +17,8 @@ from ..verdict.thresholds.samples import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from ..verdict.window_selection import warm_after
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
-from .stack_phases.classify import phase_of
+from .stack_phases.classify import MomentBits, phase_of
+from .stack_samples import SPACING_NS
 from .stacks import StackStore, branches_of
 from .step_profile import ProfileSample
 from .steps import RECENT_ROWS, StepStore
@@ -215,14 +216,16 @@ class SortedStacks:
         every: list[StackCount] = []
         idle: list[StackCount] = []
         busy: list[StackCount] = []
+        bits = MomentBits(SPACING_NS)
         for chunk in chunks:
             sorting = self._sorted[chunk.started_ns]
             kept = [one for one in chunk.stacks if one.role != "worker" or one.pid not in apart]
             if chunk.started_ns < warm_up.end_ns:
                 kept = _of_steps(kept, chunk, warm_up)
-            every += kept
-            idle += _only(kept, sorting.idle)
-            busy += _only(kept, sorting.busy)
+            at = bits.place([chunk.started_ns + ms * 1_000_000 for ms in chunk.moments_ms])
+            every += _placed(kept, at)
+            idle += _placed(_only(kept, sorting.idle), at)
+            busy += _placed(_only(kept, sorting.busy), at)
         if not every:
             return None
         timed = any(chunk.moments_ms for chunk in chunks)
@@ -267,9 +270,17 @@ def sort_chunk(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting
 
 def _only(stacks: Iterable[StackCount], moments: int) -> list[StackCount]:
     return [
-        structs.replace(stack, count=count)
+        structs.replace(stack, count=kept.bit_count(), moments=kept)
         for stack in stacks
-        if (count := (stack.moments & moments).bit_count())
+        if (kept := stack.moments & moments)
+    ]
+
+
+def _placed(stacks: Iterable[StackCount], at: int) -> list[StackCount]:
+    """With the moments of the main thread's as bits of all chunks, the first of theirs at `at`."""
+    return [
+        structs.replace(one, moments=one.moments << at if one.role == "main" else 0)
+        for one in stacks
     ]
 
 

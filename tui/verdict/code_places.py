@@ -275,7 +275,7 @@ def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     places = main_places(window)
     if window.stacks is None or not places:
         return Share(0.0, 0.0, 1.0)
-    return of_samples(share_where(places, which), window.stacks.main_samples)
+    return window.stacks.seen([place for place in places if which(place)])
 
 
 def share_beside_net(places: Collection[FrameShare]) -> float:

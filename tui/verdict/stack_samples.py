@@ -1,11 +1,11 @@
 """What stack samples of a run show: places in the code, and how much of the time each holds."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from .frameworks import Framework
-from .statistics import Share
+from .statistics import Share, independent, of_samples
 
 StackPhase = Literal[
     "data",
@@ -38,6 +38,8 @@ class FrameShare:
     """Of the main thread's; None where it was not looked for."""
     samples: int = 0
     """Of the role, all together: what `share` is a part of. 0: not counted."""
+    at: int = 0
+    """Bits of the moments at which the main thread was there, as in `Stacks.taken`."""
     ends_workers: bool = False
     """The loader ends its workers there."""
     in_net: bool = False
@@ -97,6 +99,19 @@ class Stacks:
     """Whose loop trains, where that is a library's."""
     loop_of: str = ""
     """The folder of any library whose loop trains."""
+    taken: int = 0
+    """Bits of the moments at which the main thread was sampled, the oldest lowest; where some time
+    lies between two of them, so does a bit that is not set. 0 where the moments are not known."""
+
+    def seen(self, places: Collection[FrameShare]) -> Share:
+        """The part of the main thread's samples in these, with its 90 % interval."""
+        part, at = 0.0, 0
+        for place in places:
+            part, at = part + place.share, at | place.at
+        worth = float(self.main_samples)
+        if self.taken.bit_count() == self.main_samples:
+            worth = independent(at, self.taken)
+        return of_samples(part, worth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import nlargest
 from itertools import combinations
 from math import comb, erf, hypot, sqrt
@@ -80,6 +81,46 @@ def of_samples(part: float, samples: float) -> Share:
     middle = (part + spread / 2) / (1 + spread)
     half = limits.Z90_MANY / (1 + spread) * sqrt(part * (1 - part) / samples + spread / 4 / samples)
     return Share(part, max(0.0, min(part, middle - half)), min(1.0, max(part, middle + half)))
+
+
+def of_moments(held: int, taken: int) -> Share:
+    """The part of the samples of `taken` that found what is looked for, at the moments `held`, with
+    Wilson's 90 % interval of as many as they are worth (`independent`)."""
+    part = held.bit_count() / taken.bit_count() if taken else 0.0
+    return of_samples(part, independent(held, taken))
+
+
+def independent(held: int, taken: int) -> float:
+    """How many independent samples those of `taken` are worth, of which those of `held` found what
+    is looked for: within one long pause each sample repeats the one before it.
+
+    Both are bits of moments, the oldest lowest; a moment without a sample parts two stretches. Of a
+    chain with two states whose neighbours correlate by r the mean of m samples in a row is worth
+    m / (1 + 2 sum_k (1 - k / m) r^k) of them, one at least; stretches are independent."""
+    count, found = taken.bit_count(), held.bit_count()
+    mean = found / count if count else 0.0
+    pairs = (taken & taken >> 1).bit_count()
+    if not pairs or not 0.0 < mean < 1.0:
+        return float(count)
+    both = (held & held >> 1).bit_count() / pairs
+    alike = min(1.0, max(0.0, (both - mean * mean) / (mean * (1.0 - mean))))
+    lengths = stretches(taken)
+    return count**2 / sum(length * _repeated(length, alike) for length in lengths)
+
+
+def _repeated(length: int, alike: float) -> float:
+    """How many samples in a row are worth one."""
+    if alike > 1.0 - 1e-6:
+        return float(length)
+    apart = 1.0 - alike
+    ends = 2.0 * alike * (1.0 - alike**length) / (length * apart**2)
+    return max(1.0, (1.0 + alike) / apart - ends)
+
+
+@lru_cache(maxsize=64)
+def stretches(taken: int) -> tuple[int, ...]:
+    """How many samples lie in each row of them without a gap."""
+    return tuple(len(one) for one in f"{taken:b}".split("0") if one)
 
 
 def at_most(share: Share, most: float) -> Share:

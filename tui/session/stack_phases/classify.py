@@ -12,35 +12,35 @@ from ...model import code_lines
 from ...model.frames import is_copy
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
-from ...verdict.statistics import Share, of_samples
 from ...verdict.thresholds.samples import FOR_LINES, SYNC_LOOPS
 from . import table
 from .table import CodeRow, StackPhase
 
-# A part of the samples, and how well it is known.
+# The samples of a run, one after the other.
 
-FEWEST: Final = 1.0
-"""However alike they are, all samples together count as one at least."""
-
-
-def fraction_of(held: Sequence[bool]) -> Share:
-    """The part of the samples at which something held, in the order in which they were taken, with
-    its 90 % interval (Wilson's, of as many samples as they are worth)."""
-    if not held:
-        return Share(0.0, 0.0, 1.0)
-    return of_samples(sum(held) / len(held), effective(held))
+GAP: Final = 3.0
+"""Samples further apart than this many intervals belong to different stretches."""
 
 
-def effective(held: Sequence[bool]) -> float:
-    """Independent samples that as many are worth: within one long wait each sample repeats the one
-    before it. Of a chain with two states whose neighbours correlate by r, n (1 - r) / (1 + r)."""
-    count, mean = len(held), sum(held) / len(held)
-    variance = mean * (1 - mean)
-    if count < 2 or variance <= 0:
-        return float(count)
-    both = sum(one and other for one, other in pairwise(held)) / (count - 1)
-    alike = min(1.0, max(0.0, (both - mean * mean) / variance))
-    return max(FEWEST, count * (1 - alike) / (1 + alike))
+class MomentBits:
+    """Gives each sample its bit, as `Stacks.taken` has them: a gap has one as well."""
+
+    def __init__(self, interval_ns: int) -> None:
+        """`interval_ns` is what samples lie apart, on average."""
+        self._gap_ns = GAP * interval_ns
+        self._free = 0
+        self._last_ns: int | None = None
+
+    def place(self, moments_ns: Sequence[int]) -> int:
+        """The bit of the first of these, which follow all that were placed before; the others have
+        the next ones."""
+        if not moments_ns:
+            return self._free
+        if self._last_ns is not None and moments_ns[0] - self._last_ns > self._gap_ns:
+            self._free += 1
+        at, self._last_ns = self._free, moments_ns[-1]
+        self._free += len(moments_ns)
+        return at
 
 
 # How long a step takes, by the moments at which the main thread comes back to its backward.
@@ -54,8 +54,6 @@ ALIKE: Final = 0.2
 REGULAR: Final = 0.6
 """…and so many of them must be. Steps of 5 to 300 ms, which return to their samples at random, pass
 in 1 of 100 minutes; steps of 500 ms and more are estimated to 5 % (simulated)."""
-GAP: Final = 3.0
-"""Samples further apart than this many intervals belong to different segments."""
 
 TimedPhase = tuple[int, StackPhase]
 """perf_counter_ns, and what was done."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Final
 
-from ..code_places import main_places, share_where
+from ..code_places import main_places
 from ..cycles import Cycles, cycles
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
@@ -18,7 +18,7 @@ from ..pauses import Pauses, evaluation_start_ns, evaluations, pause_evidence
 from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
-from ..statistics import Share, of_samples
+from ..statistics import Share
 from ..thresholds.causes import EVALUATION_STARTS, RHYTHM_EVENTS, TARGET_BUDGET
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
@@ -164,7 +164,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
     places = [place for place in main_places(window) if place.phase == "evaluation"]
     if window.stacks is None or not places or not any(row.backwards for row in window.steps):
         return None  # without a backward nothing is trained: the run is an inference
-    share = of_samples(share_where(places, lambda _: True), window.stacks.main_samples)
+    share = window.stacks.seen(places)
     if share.low < CONTRIBUTOR:
         return None
     what = what_evaluates(window)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from ..code_places import forward_of_net, share_held
+from ..code_places import forward_of_net
 from ..findings import Evidence, Finding, Forecast
 from ..format import percent
 from ..place_names import called_at, own_frame, users_function
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import of_samples
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -58,7 +57,7 @@ def frozen_net(window: StepWindow) -> Finding | None:
         if learns or _follows(one):
             moving.add(one.asked)
     asked = [one for one in asked if one.asked not in moving]
-    share = of_samples(share_held(asked), window.stacks.main_samples)
+    share = window.stacks.seen(asked)
     if not asked or share.mean < CONTRIBUTOR:
         return None
     most = max(asked, key=lambda place: place.share)

@@ -18,7 +18,6 @@ from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..place_names import function_of, place_evidence
 from ..scoring import state
-from ..statistics import of_samples
 from ..step_time import paused_of, spent
 from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
@@ -189,7 +188,7 @@ def _one_line_of_net(window: StepWindow) -> tuple[Evidence, ...]:
     if stacks is None or not inside:
         return ()
     most = max(inside, key=lambda place: place.share)
-    if of_samples(most.share, stacks.main_samples).low < LARGE_PART_OF_NET:
+    if stacks.seen([most]).low < LARGE_PART_OF_NET:
         return ()
     return (place_evidence(most, "main-thread"),)
 

@@ -39,7 +39,7 @@ from ..pauses import Pauses, host_parts, outliers
 from ..place_names import by_user_function, own_frame, place_evidence, place_name
 from ..scoring import cause
 from ..stack_samples import FrameShare
-from ..statistics import Share, at_most, beyond, lesser, of_samples, share_of
+from ..statistics import Share, at_most, beyond, lesser, share_of
 from ..step_time import between_of, host_phases, named_ns, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -338,5 +338,7 @@ def _outside_of_nets(window: StepWindow) -> Share:
     places = main_places(window)
     if window.stacks is None or not places:
         return Share(1.0, 1.0, 1.0)
-    inside = share_where(places, lambda one: one.phase == "backward" or is_in_forward(one))
-    return of_samples(1.0 - inside, window.stacks.main_samples)
+    inside = window.stacks.seen(
+        [one for one in places if one.phase == "backward" or is_in_forward(one)]
+    )
+    return Share(1.0 - inside.mean, 1.0 - inside.high, 1.0 - inside.low)
