@@ -25,6 +25,7 @@ from gpuwatch.tui.wording.numbers import (
     scale_size,
     size,
     span,
+    steps_in_time,
 )
 
 GIB = 1024**3
@@ -84,6 +85,16 @@ def test_what_is_there_is_never_shown_as_nothing() -> None:
         "94 us",
     ]
     assert [percent(s) for s in (0.005, 0.0051)] == ["<1%", "1%"]
+
+
+def test_slow_steps_are_counted_by_the_minute_or_the_hour() -> None:
+    assert [steps_in_time(s) for s in (24.5, 0.12, 0.02, 0.0005, 0.0)] == [
+        "24.5 steps/s",
+        "0.12 steps/s",
+        "1.20 steps/min",
+        "1.80 steps/h",
+        "0.00 steps/s",
+    ]
 
 
 def test_a_scale_distinguishes_its_ends() -> None:

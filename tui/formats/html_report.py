@@ -163,7 +163,7 @@ def _phases(snapshot: Snapshot) -> list[str]:
             )
         )
     head = ("phase", "per step", "share", *(["on the GPU's clock"] if on_gpu else []), "")
-    pace = [f"{numbers.digits(stats.steps_s)} steps/s"]
+    pace = [numbers.steps_in_time(stats.steps_s)]
     if stats.samples_s is not None:
         pace.append(f"{numbers.digits(stats.samples_s)} samples/s")
     pace += [

@@ -126,7 +126,7 @@ def heartbeat(snapshot: Snapshot) -> str:
     parts: list[str] = []
     if steps is not None:
         parts.append(f"step {numbers.count(steps.total)}")
-        parts.append(f"{numbers.digits(steps.steps_s)} steps/s")
+        parts.append(numbers.steps_in_time(steps.steps_s))
         parts.append(", ".join(phase_shares(snapshot)))
         parts += _gpus(snapshot)
     elif snapshot.sampled is not None and snapshot.sampled.samples:

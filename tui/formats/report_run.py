@@ -72,7 +72,7 @@ def _pace(steps: StepStats) -> str:
     return joined(
         (
             f"{numbers.count(steps.total)} {'inference ' if steps.inference else ''}steps",
-            f"{numbers.digits(steps.steps_s)} steps/s",
+            numbers.steps_in_time(steps.steps_s),
             "" if steps.samples_s is None else f"{numbers.digits(steps.samples_s)} samples/s",
             f"p50 {numbers.milliseconds(steps.p50_ms)}",
             f"p95 {numbers.milliseconds(steps.p95_ms)}",

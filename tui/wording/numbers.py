@@ -28,6 +28,15 @@ def digits(value: float) -> str:
     return f"{value:.2f}"
 
 
+def steps_in_time(steps_s: float) -> str:
+    """ "24.5 steps/s"; where steps are slow "1.20 steps/min" or "2.50 steps/h", for 0.02 a second
+    says nothing."""
+    for per_s, unit in ((1, "s"), (60, "min")):
+        if steps_s * per_s >= 0.1 or not steps_s:
+            return f"{digits(steps_s * per_s)} steps/{unit}"
+    return f"{digits(steps_s * 3600)} steps/h"
+
+
 def milliseconds(value: float) -> str:
     """For tables, three digits below one second: 0.84 -> "0.84 ms", 1240.3 -> "1.2 s", 0.004 ->
     "4 us"."""

@@ -144,6 +144,9 @@ USUAL_NS: Final = 5.0
 GROUPED_BYTES: Final = 32 << 20
 """Parameters beyond this are more than a core's part of most last-level caches: what goes through
 all of them in turn reads memory each time."""
+BY_HAND_NS: Final = 60_000.0
+"""From so long a tensor on, an update on a GPU launches several kernels for each, one by one: a
+launch from Python takes 5 to 10 us. One with kernels of its own has one or two for each."""
 TENSOR_NS: Final = 25_000.0
 DENORMAL_NUMBERS: Final = (100_000, 4_000_000)
 """From so many ns a number on, beside its ns a tensor, an update by Adam of so many numbers, whose

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...model.snapshot import Scope, Snapshot, StepStats
 from ...steps import Step
 from ...wording.gpu import clock_words, exposed_share
-from ...wording.numbers import count, digits, duration
+from ...wording.numbers import count, digits, duration, steps_in_time
 from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.throughput import short_words
 from ...wording.words import against
@@ -94,7 +94,7 @@ def _notes(view: View, stats: StepStats) -> list[str]:
         first, *more = usual_words(stats)
         return [f"no step for {duration(since_s)}", f"before: {first}", *more]
     samples = "" if stats.samples_s is None else f"{digits(stats.samples_s)} samples/s"
-    paces = [*usual_words(stats), f"{digits(stats.steps_s)} steps/s", samples]
+    paces = [*usual_words(stats), steps_in_time(stats.steps_s), samples]
     paces += short_words(snapshot.throughput, snapshot.numerics)
     return [*_changed(view, stats), inside_words(snapshot), *paces]
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats, Snapshot, Spread, StepStats
 from ...wording.gpu import clock_words
-from ...wording.numbers import count, digits, like, milliseconds, percent
+from ...wording.numbers import count, digits, like, milliseconds, percent, steps_in_time
 from ...wording.steps import about, drawn_phases, rare_words
 from ...wording.words import NumberChange, against, change_of, noise_of
 from ..charts.small import LEAST_HEIGHT, histogram_rows
@@ -205,7 +205,7 @@ def _title(stats: StepStats) -> str:
 def _notes(view: View, stats: StepStats) -> list[str]:
     notes = [against(view.baseline, view.snapshot)] if view.baseline is not None else []
     notes.append(f"last {count(stats.in_window)} steps")
-    notes.append(f"{digits(stats.steps_s)} steps/s")
+    notes.append(steps_in_time(stats.steps_s))
     if stats.samples_s is not None:
         notes.append(f"{digits(stats.samples_s)} samples/s")
     if stats.merged > 1:
