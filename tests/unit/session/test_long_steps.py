@@ -2,12 +2,12 @@
 
 from msgspec import structs
 
-from gpuwatch.tui.model.observations import Greeted
+from gpuwatch.tui.model.observations import Activity, ActivitySeen, GpusSeen, Greeted
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.session.making import HELLO, delivered, judged, open_at, step
-from tests.unit.session.sampled_run import NO_GPU, S, chunks, processes
+from tests.unit.session.sampled_run import NO_GPU, S, chunks, gpu, processes
 
 STEP_S = 9
 SHARES = {"serial": 1.2, "forward": 0.6, "backward": 0.9, "optimizer": 0.1}
@@ -48,6 +48,25 @@ def test_samples_fill_in_until_long_steps_are_enough() -> None:
     assert last.steps is not None
     assert last.steps.total == 4
     assert last.sampled is None, "there are steps to show"
+
+
+def test_a_gpu_that_idles_in_few_long_steps_wants_more_of_them_and_no_probe() -> None:
+    """PhyCRNet on an H200: after two steps of 5.5 s the probe was told to be put in, which ran."""
+    made = Session(48213, "train.py", 0, Engine())
+    made.ingest(Greeted(t_ns=0, hello=HELLO))
+    seen = {one.t_ns // S: one for one in chunks({"forward": 0.6, "backward": 0.4}, 30)}
+    for second in range(1, 31):
+        made.ingest(GpusSeen(t_ns=second * S, gpus=(gpu(),)))
+        use = Activity(index=0, source="gpm", interval_ns=S, busy=26.0, sm=10.0)
+        made.ingest(ActivitySeen(t_ns=second * S, gpus=(use,)))
+        if second % STEP_S == 0:
+            row = step(second // STEP_S, (second - STEP_S) * 1e3, forward_ms=STEP_S * 1e3)
+            made.ingest(delivered([row], second * 1e3, open=open_at(second * 1e3)))
+        if second in seen:
+            made.ingest(seen[second])
+        finding = judged(made, second * S, 0.0).verdict.finding
+    assert (finding.kind, finding.sub) == ("incomplete", "clock")
+    assert finding.advice[0].startswith("with more of its long steps, GPU timing")
 
 
 def test_steps_judge_once_there_are_enough() -> None:

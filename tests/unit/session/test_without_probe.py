@@ -181,6 +181,7 @@ def test_with_a_gpu_only_what_it_idled_for_is_lost() -> None:
 def test_a_gpu_that_idles_for_no_known_reason_is_no_verdict() -> None:
     snapshot = snapshot_of(chunks(TRAINS, 24), busy=40.0)
     assert kinds(snapshot) == ("incomplete", "clock")
+    assert snapshot.verdict.finding.advice[0].startswith("with the probe, GPU timing")
 
 
 def test_the_main_thread_that_waits_for_a_busy_gpu_is_not_host_bound() -> None:

@@ -90,7 +90,10 @@ def no_cause(window: SampleWindow) -> Finding:
     busy = Evidence(text, counted_by(activity), 1 - idle)
     if idle >= 1 - GPU_BUSY:
         headline = f"GPU idle {about(idle)} of the time while the host launches work"
-        advice = ("with the probe, GPU timing separates launches from other waits",)
+        lacks = "with the probe"
+        if find_missing(window.missing, "probe") is None:
+            lacks = "with more of its long steps"
+        advice = (f"{lacks}, GPU timing separates launches from other waits",)
         return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
     work = work_of(activity, None, products_seen(window))
     found = next((one for kind in KINDS_OF_WORK if work and (one := kind(work))), None)
