@@ -52,6 +52,8 @@ RESET: Final = (
 """Mouse, focus, paste and synchronised modes off, keys plain, wrap and cursor on, main screen."""
 
 SIGNALS: Final = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
+TAKEN_BY_TEXTUAL: Final = ("SIGTSTP", "SIGCONT")
+"""Its driver takes and keeps them; after the screen they would be for a loop that is gone."""
 
 
 class NoScreenError(Exception):
@@ -170,6 +172,10 @@ class TerminalGuard:
             number = getattr(signal, name, None)
             if number is not None:
                 self._former[number] = signal.signal(number, self._on_signal)
+        for name in TAKEN_BY_TEXTUAL:
+            number = getattr(signal, name, None)
+            if number is not None:
+                self._former[number] = signal.getsignal(number)
         return self
 
     def __exit__(

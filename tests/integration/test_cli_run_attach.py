@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -134,22 +135,35 @@ def test_a_program_that_ends_before_its_probe_is_just_run(tmp_path: Path) -> Non
         assert b"\x1b[?1049h" not in terminal.output
 
 
+def takes_every_key(terminal: PseudoTerminal) -> bool:
+    """The terminal makes no signals of keys any more."""
+    return not termios.tcgetattr(terminal.master)[3] & termios.ISIG
+
+
 def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-def test_ctrl_z_stops_both_for_the_shell_and_both_go_on(script: str) -> None:
+@pytest.mark.parametrize("seen", [False, True])
+def test_ctrl_z_stops_both_for_the_shell_and_both_go_on(script: str, seen: bool) -> None:
+    """Before there was a screen, and after it was left."""
     job = (sys.executable, "-m", "gpuwatch.tui.cli.main", "run", "--attach", script)
     shell = ("tests.integration.small_shell", *job)
     environ = {"PYTHONPATH": str(ROOT)}
     with PseudoTerminal(*shell, size=(100, 30), environ=environ) as terminal:
-        terminal.read_until(lambda: terminal.shows("go? "))
+        if seen:
+            begin(terminal)
+            leave(terminal)
+            terminal.read_until(lambda: takes_every_key(terminal))
+        else:
+            terminal.read_until(lambda: terminal.shows("go? "))
         os.write(terminal.master, b"\x1a")
         terminal.read_until(lambda: terminal.shows("stopped "))
         terminal.read_until(lambda: state_of(pid_in(terminal.output)) == "T")
         os.write(terminal.master, b"fg\n")
         terminal.read_until(lambda: state_of(pid_in(terminal.output)) != "T")
-        begin(terminal)
-        leave(terminal)
+        if not seen:
+            begin(terminal)
+            leave(terminal)
         os.write(terminal.master, b"enough\r")
         assert terminal.wait() == 7

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import pytest
 
 from gpuwatch.tui.terminal import (
     MOST_NOTICE,
+    TerminalGuard,
     charset_name,
     colour_count,
     desktop_notice,
@@ -72,6 +74,16 @@ def test_output_states() -> None:
     os.close(master)
     assert output_state(slave) == "gone"
     os.close(slave)
+
+
+def test_ctrl_z_is_given_back_after_the_screen() -> None:
+    """Textual takes it, and what follows it, and keeps both."""
+    numbers = (signal.SIGTSTP, signal.SIGCONT)
+    before = [signal.getsignal(number) for number in numbers]
+    with TerminalGuard():
+        for number in numbers:
+            signal.signal(number, lambda *_: None)
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
 def test_asking_does_not_load_the_screen() -> None:

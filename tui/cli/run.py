@@ -127,18 +127,21 @@ def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appear
     except OSError as error:
         raise _not_started(command, error) from None
     with signals_passed_on(program):
-        probe = ProbeBelow(program.pid)
-        relay(program, over=probe.is_there)
-        if probe.pid is not None:
-            output.hold()
-            try:
-                code = _screen(probe.pid, appearance)
-            finally:
-                output.release()
-            if code > 128 and program.exit_status is None:
-                program.signal(code - 128)
-            relay(program, over=lambda: False)
-        return program.close()
+        try:
+            probe = ProbeBelow(program.pid)
+            relay(program, over=probe.is_there)
+            if probe.pid is not None:
+                output.hold()
+                try:
+                    code = _screen(probe.pid, appearance)
+                finally:
+                    output.release()
+                if code > 128 and program.exit_status is None:
+                    program.signal(code - 128)
+                relay(program, over=lambda: False)
+        finally:  # of a mistake of ours too: when we end, its terminal hangs up on it
+            status = program.close()
+        return status
 
 
 def _screen(pid: int, appearance: "Appearance") -> int:

@@ -231,10 +231,12 @@ def _suspend(program: OwnTerminal, modes: "list[int | list[bytes | int]]") -> No
     The program's own terminal cannot do it: no shell is there to wake it up again.
     """
     program.signal_group(signal.SIGSTOP)
-    termios.tcsetattr(0, termios.TCSADRAIN, modes)
-    os.killpg(0, signal.SIGTSTP)
-    _take_keys()
-    program.signal_group(signal.SIGCONT)
+    try:
+        termios.tcsetattr(0, termios.TCSADRAIN, modes)
+        os.killpg(0, signal.SIGTSTP)
+        _take_keys()
+    finally:  # of a terminal that was closed meanwhile too
+        program.signal_group(signal.SIGCONT)
 
 
 def _take_keys() -> None:
