@@ -86,8 +86,10 @@ def _best_words(lab: Lab) -> str:
     both = lab.together
     product = expected(best, found)
     names = " + ".join(one.name for one in best)
-    if both is None or both.gain is None:
+    if both is None:
         return f"Worth it: {names}; not tried together."
+    if both.gain is None:
+        return f"Worth it: {names}; not measured together: {'; '.join(both.notes)}."
     text = f"Together, {names}: {both.gain:.2f}x ({both.low:.2f} to {both.high:.2f}x)"
     if both.high < product:
         return f"{text}, less than {product:.2f}x, the product: they remove the same time in part."

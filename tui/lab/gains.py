@@ -45,7 +45,7 @@ class Gain:
 
     variant: Variant
     gain: float | None
-    """None: not measured."""
+    """None: not measured, or the change was not made, and the notes say why."""
     low: float
     high: float
     step_ms: float | None
@@ -72,13 +72,17 @@ def gains(turns: Sequence[Turn], confidence: float = CONFIDENCE) -> list[Gain]:
     per_sample = any(variant.changes_batch for variant in variants) and all(
         turn.sample_ms is not None for turn in turns if turn.step_ms is not None
     )
-    whole = [v for v in variants if all(_time(t, per_sample) is not None for t in rounds[v])]
+    made = [v for v in variants if all(turn.made or turn.step_ms is None for turn in rounds[v])]
+    whole = [v for v in made if all(_time(t, per_sample) is not None for t in rounds[v])]
     logs = {v: [_log(_time(t, per_sample)) for t in rounds[v]] for v in whole}
     error, freedom = _left_over(list(logs.values()))
     found = []
     for variant in variants:
         mine = rounds[variant]
         notes = tuple(dict.fromkeys(note for turn in mine for note in _notes(turn)))
+        if variant not in made:
+            found.append(Gain(variant, None, 0.0, 0.0, None, None, notes))
+            continue
         times = [turn.step_ms.mean for turn in mine if turn.step_ms is not None]
         step_ms = fmean(times) if times else None
         loss = None if variant.changes_batch else _loss(mine, rounds.get(AS_IS, []))

@@ -178,6 +178,29 @@ def test_a_change_that_could_not_be_made_has_no_second_turn() -> None:
     assert taken.count("as it is") == 3
 
 
+def test_a_change_that_was_not_made_has_no_gain() -> None:
+    """Its turn is one of the program as it is, and by chance a faster one; it takes nothing from
+    the others' rounds."""
+    times = {AS_IS: 100.0, WORKERS: 50.0}
+    turns = noisy(times, 3, seed=1)
+    alone = gains(turns)
+    turns.insert(1, a_turn(BF16, 80.0, made=False))
+    as_is, bf16, workers = gains(turns)
+    assert [as_is, workers] == alone
+    assert bf16.gain is None
+    assert not bf16.is_faster
+    text = " ".join(text_lines(Lab(turns), 100))
+    assert "the change was not made" in text
+    assert "Best: workers=4." in text
+
+
+def test_a_combination_of_which_a_part_was_not_made_is_not_called_measured() -> None:
+    turns = [a_turn(AS_IS, 100.0), a_turn(BF16, 50.0), a_turn(WORKERS, 50.0)]
+    combined = [a_turn(AS_IS, 100.0), a_turn(together([BF16, WORKERS]), 50.0, made=False)]
+    text = " ".join(text_lines(Lab(turns, combined), 200))
+    assert "bf16 + workers=4; not measured together: the change was not made" in text
+
+
 def test_a_program_that_does_not_run_is_started_once() -> None:
     lab, taken = Lab(), []
 
