@@ -95,6 +95,10 @@ class Change:
 
     def _after(self) -> None:
         self._backwards += 1
+        if self._backwards == 1:
+            # Until it trains it may be starting those who do: a launcher, a first rank. What it
+            # starts now runs as it is.
+            os.environ.pop(VARIABLE, None)
         precision = self._wanted.get("precision")
         if precision == "bf16":
             self._enter_autocast()
@@ -252,7 +256,6 @@ def attacher(recorder: Recorder, wanted: str) -> Callable[[], None]:
         raise ValueError(f"{VARIABLE} is no object")
 
     def attach() -> None:
-        os.environ.pop(VARIABLE, None)  # processes of the program's own run as they are
         Change(recorder, made).attach()
 
     return attach

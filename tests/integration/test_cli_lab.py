@@ -274,3 +274,27 @@ def test_bf16_that_no_product_runs_in_says_so(kept: bool, tmp_path: Path) -> Non
     )
     assert ran.returncode == 0, ran.stderr
     assert ("no product was seen" in ran.stdout) is kept, ran.stdout
+
+
+LOADS = """
+import torch
+from torch.utils.data import DataLoader
+print("workers", iter(DataLoader(torch.zeros(8, 2), batch_size=4))._num_workers, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_change_reaches_the_ranks_of_a_launcher(tmp_path: Path) -> None:
+    """The launcher imports torch before they do."""
+    script = tmp_path / "train.py"
+    script.write_text(SOON_ENDED + LOADS)
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpuwatch", "run", "--", sys.executable, "-m",
+         "torch.distributed.run", "--standalone", "--nproc-per-node", "1", str(script)],
+        env={**os.environ, "GPUWATCH_LAB": json.dumps({"workers": 1})},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "workers 1" in ran.stdout
