@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.processes.command_line import ROOT, program
-from tests.processes.monitored import LIMIT_S, SOON_ENDED, started
+from tests.processes.monitored import LIMIT_S, SOON_ENDED, started, until
 
 WAITS = """
 import sys, time
@@ -100,6 +100,35 @@ def test_a_lab_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Si
     program.wait(LIMIT_S)
     if number == signal.SIGINT:  # killed, nothing can remove them
         assert not list(tmp_path.glob("gpuwatch-lab-*"))
+
+
+LAUNCHES = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, *sys.argv[1:]], start_new_session=True)
+time.sleep(600)
+"""
+
+STAYS = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: open(sys.argv[1] + ".asked", "w").close())
+open(sys.argv[1], "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+"""As a script that goes on for a while when a job's time is over."""
+
+
+def test_a_rank_in_a_session_of_its_own_ends_with_its_turn(tmp_path: Path) -> None:
+    """Its launcher is gone by then."""
+    launcher, rank, answer = tmp_path / "launches.py", tmp_path / "stays.py", tmp_path / "pid"
+    launcher.write_text(LAUNCHES)
+    rank.write_text(STAYS)
+    command = lab("--", sys.executable, str(launcher), str(rank), str(answer))
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as run:
+        until(lambda: answer.exists() and answer.read_text())
+        process = psutil.Process(int(answer.read_text()))
+        run.send_signal(signal.SIGINT)
+        assert run.wait(LIMIT_S) == 130
+        assert not process.is_running()
 
 
 def test_a_program_that_fails_is_shown_with_its_last_lines(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+import psutil
+
 from .. import clock
 from ..compare.intervals import Estimate, ratio_of
 from ..errors import GpuwatchError
 from ..launch.command import command_of, with_probe
-from ..launch.follower import follower
+from ..launch.follower import follower, orphans_taken
 from ..launch.inject import ProbeBelow
 from ..messages import Noted
 from ..model.observations import Delivered
@@ -30,6 +32,8 @@ VARIABLE: Final = "GPUWATCH_LAB"
 POLL_S: Final = 0.1
 ENDS_S: Final = 5.0
 """For a program to end when asked; then it is killed."""
+GONE_S: Final = 60.0
+"""For what is killed to be gone: the kernel first takes back the memory that it had pinned."""
 TAIL_LINES: Final = 8
 
 
@@ -69,9 +73,11 @@ class Turn:
 
 
 def turn(words: Sequence[str], variant: Variant, lengths: Lengths, watch: Watch) -> Turn:
-    """One turn. Whatever happens, nothing that it started is left; of a lab that is killed its
-    program goes too. For the main thread: the program ends with the thread that starts it."""
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-lab-") as folder:
+    """One turn. Whatever happens, nothing that it started is left (else GpuwatchError: the next
+    turn would be measured beside it); of a lab that is killed its program goes too. For the main
+    thread: the program ends with the thread that starts it."""
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-lab-") as folder, orphans_taken():
+        others = psutil.Process().children()
         output = Path(folder) / "output.txt"
         with output.open("wb") as out:
             program = _started(words, variant, out.fileno())
@@ -79,7 +85,7 @@ def turn(words: Sequence[str], variant: Variant, lengths: Lengths, watch: Watch)
             path = Path(folder) / "turn.gpuwatch"
             ended = _watched(program, path, lengths, watch)
         finally:
-            _end(program)
+            _end(program, others)
         if not path.exists():
             tail = output.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
             return Turn(variant, None, None, 0, (), (), False, f"{ended}: {' / '.join(tail)}")
@@ -140,8 +146,9 @@ def _is_warm(snapshot: Snapshot, lengths: Lengths) -> bool:
     return snapshot.steps is not None and snapshot.steps.total >= lengths.warm_up_steps
 
 
-def _end(program: "subprocess.Popen[bytes]") -> None:
-    """The program and all of its process group."""
+def _end(program: "subprocess.Popen[bytes]", others: Sequence[psutil.Process]) -> None:
+    """The program, its process group, and what it has started in sessions of its own, as torchrun
+    does its ranks. `others` are children of ours that are none of its."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(program.pid, number)
@@ -151,7 +158,25 @@ def _end(program: "subprocess.Popen[bytes]") -> None:
             program.wait(ENDS_S)
         except subprocess.TimeoutExpired:
             continue
-    # Its workers may outlive it for a moment: SIGKILL has reached them by now.
+    _kill_what_is_left(others)
+
+
+def _kill_what_is_left(others: Sequence[psutil.Process]) -> None:
+    """What a killed one had started becomes a child of ours, and is killed next. Raises
+    GpuwatchError where one stays."""
+    until_ns = clock.now_ns() + round(GONE_S * 1e9)
+    while left := [one for one in psutil.Process().children() if one not in others]:
+        if clock.now_ns() > until_ns:
+            raise GpuwatchError(
+                f"process {left[0].pid}, which the program has started, does not end",
+                "It cannot be killed; the next turn would be measured beside it.",
+            )
+        for one in left:
+            try:
+                one.kill()
+            except psutil.Error:
+                pass  # it has ended, or is another user's
+        psutil.wait_procs(left, POLL_S)
 
 
 def _read(path: Path, variant: Variant, lengths: Lengths, ended: str) -> Turn:
