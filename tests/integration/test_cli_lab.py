@@ -131,6 +131,21 @@ def test_a_rank_in_a_session_of_its_own_ends_with_its_turn(tmp_path: Path) -> No
         assert not process.is_running()
 
 
+def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None:
+    script, answer = tmp_path / "stays.py", tmp_path / "pid"
+    script.write_text(STAYS)
+    for_ever = program(**{"lab.turns.ENDS_S": 3_600.0})
+    command = [*for_ever, "lab", "--", sys.executable, str(script), str(answer)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as run:
+        until(lambda: answer.exists() and answer.read_text())
+        process = psutil.Process(int(answer.read_text()))
+        run.send_signal(signal.SIGINT)
+        until(Path(f"{answer}.asked").exists)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(LIMIT_S) == 130
+        assert not process.is_running()
+
+
 def test_a_program_that_fails_is_shown_with_its_last_lines(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("raise ValueError('no data here')\n")

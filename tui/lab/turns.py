@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -31,7 +32,7 @@ VARIABLE: Final = "GPUWATCH_LAB"
 """As `probe.lab` has it."""
 POLL_S: Final = 0.1
 ENDS_S: Final = 5.0
-"""For a program to end when asked; then it is killed."""
+"""For a program to end when asked; then, or at a second ctrl-c, it is killed."""
 GONE_S: Final = 60.0
 """For what is killed to be gone: the kernel first takes back the memory that it had pinned."""
 TAIL_LINES: Final = 8
@@ -148,17 +149,39 @@ def _is_warm(snapshot: Snapshot, lengths: Lengths) -> bool:
 
 def _end(program: "subprocess.Popen[bytes]", others: Sequence[psutil.Process]) -> None:
     """The program, its process group, and what it has started in sessions of its own, as torchrun
-    does its ranks. `others` are children of ours that are none of its."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    does its ranks. `others` are children of ours that are none of its. Ctrl-C hurries it."""
+    with _ctrl_c_last() as pressed:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(program.pid, number)
+            except ProcessLookupError:
+                pass  # none of them is left
+            _wait(program, pressed)
+        _kill_what_is_left(others)
+
+
+@contextmanager
+def _ctrl_c_last() -> Iterator[Sequence[int]]:
+    """What ctrl-c would have interrupted meanwhile is ended first. Yields a list that is not empty
+    once it was pressed."""
+    pressed: list[int] = []
+    former = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, former)
+    if pressed and callable(former):
+        former(signal.SIGINT, None)
+
+
+def _wait(program: "subprocess.Popen[bytes]", pressed: Sequence[int]) -> None:
+    until_ns = clock.now_ns() + round(ENDS_S * 1e9)
+    while not pressed and clock.now_ns() < until_ns:
         try:
-            os.killpg(program.pid, number)
-        except ProcessLookupError:
-            pass  # none of them is left
-        try:
-            program.wait(ENDS_S)
+            program.wait(POLL_S)
         except subprocess.TimeoutExpired:
             continue
-    _kill_what_is_left(others)
+        return
 
 
 def _kill_what_is_left(others: Sequence[psutil.Process]) -> None:
