@@ -59,20 +59,21 @@ class WholeRun:
 
 
 def read_whole(recording: Recording) -> WholeRun:
-    """Read all of it. Steps that came twice (a monitor that connected again) are counted once."""
+    """Read all of it. Steps that came twice (a monitor that connected again) are counted once:
+    by time, since numbers begin again where a program installs the probe once more."""
     run = WholeRun(recording.header)
-    newest = newest_gpu = rows = 0
+    newest_ns = newest_gpu_ns = rows = 0
     for entry in recording.entries():
         if isinstance(entry, Greeted):
             run.hello = entry.hello
         elif isinstance(entry, Delivered):
             for step in entry.batch.steps:
-                if step.number > newest and step.count > 0 and step.end_ns > step.start_ns:
-                    newest = step.number
+                if step.start_ns >= newest_ns and step.count > 0 and step.end_ns > step.start_ns:
+                    newest_ns = step.end_ns
                     run.steps.append(step)
             for row in entry.batch.gpu_steps:
-                if row.number > newest_gpu and row.count > 0:
-                    newest_gpu = row.number
+                if row.start_ns >= newest_gpu_ns and row.count > 0:
+                    newest_gpu_ns = row.end_ns
                     run.gpu_steps.append(row)
             for memory in entry.batch.gpu_memory:
                 run.peak_bytes = max(run.peak_bytes or 0, memory.peak_allocated)
