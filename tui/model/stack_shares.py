@@ -98,6 +98,7 @@ def _shares(
     # A library's loop is only below those of the user's lines that lead to a backward or an update:
     # beside them, as at Keras's `predict`, the user's line is named.
     loop = {own_line(stack.frames) for stack in learning}
+    loops = {name for stack in learning for name, _ in own_functions(stack.frames, library)}
     training = {
         name
         for stack, phase in zip(stacks, phases, strict=True)
@@ -113,9 +114,11 @@ def _shares(
         named, caller, has_line = named_in(stack.frames, looping)
         evaluation = ""
         if phase == "evaluation":
-            own = own_functions(stack.frames, library)
-            apart = (one for name, one in own if name not in training)
-            evaluation = next(apart, "")
+            own = own_functions(stack.frames[:net], library)  # its layers are no function to call
+            # What draws pictures of what its net says is met beside the net as well, as `plot`.
+            apart = [one for name, one in own if name not in training]
+            apart += [one for name, one in own if name not in loops]
+            evaluation = next(iter(apart), "")
         place = FrameShare(
             0.0,
             named,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.model.loop_frames import (
     is_by_position,
@@ -242,3 +243,15 @@ def test_what_keras_evaluates_is_named_without_its_wrapper() -> None:
     found = summarise(stacks(tests, (*fit, *BACKWARD), (*fit, *UPDATE)), phase_of)
     (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
     assert evaluated.evaluation == f"TorchTrainer.evaluate ({KERAS}:500)"
+
+
+def test_what_draws_pictures_of_its_answers_is_named_and_not_a_layer() -> None:
+    """SVG-LP: "evaluate less often: dcgan_upconv.forward (models/dcgan_64.py:29)"."""
+    loop, plots = "<module> (train.py:300)", "plot (train.py:175)"
+    net = ("Module._call_impl (torch/nn/modules/module.py:1789)", "Up.forward (dcgan.py:29)")
+    answers = structs.replace(stacks((loop, plots, *net))[0], evaluates=True)
+    saves = (loop, "plot (train.py:218)", "save (PIL/Image.py:2712)")
+    trained = stacks(saves, (loop, *BACKWARD), (loop, *UPDATE))
+    found = summarise([answers, *trained], phase_of)
+    (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
+    assert evaluated.evaluation == plots
