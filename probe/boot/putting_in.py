@@ -1,8 +1,9 @@
 """Our package in a process where the names `probe` and `gpuwatch` may be somebody else's.
 
 The interpreter is the program's own, and so are its packages: a copy of ours that is there already
-is used, and what is only called like ours stays the program's. This file is loaded by its path,
-and so imports nothing of ours.
+is used, and what is only called like ours stays the program's. Ours is never put in as `probe`: a
+name that is free now may be that of a folder which the program looks into later on. This file is
+loaded by its path, and so imports nothing of ours.
 """
 
 import os
@@ -22,10 +23,7 @@ def put_in(package: str) -> str | None:
     invalidate_caches()  # they may have been installed since the program began
     if os.environ.get("GPUWATCH") == "0":
         return "it was started with GPUWATCH=0"
-    probe = import_ours("probe", os.path.dirname(package))
-    if "probe" not in sys.modules and find_spec("probe") is None:
-        sys.modules["probe"] = probe
-    probe.install()
+    import_ours("probe", os.path.dirname(package)).install()
     return None
 
 

@@ -225,3 +225,19 @@ def test_injected_code_leaves_every_name_to_the_user(tmp_path: Path) -> None:
     done = place.run(place.command(script))
     assert done.stdout == "True theirs\n" * 2, done.stderr
     assert [answer.read_text() for answer in answers] == ["", ""]
+
+
+def test_a_probe_that_the_program_finds_later_is_its_own(tmp_path: Path) -> None:
+    """`gpuwatch run` and `attach --inject` took the name where nobody had it yet: linear probes, in
+    a folder that the script puts on its path after torch is imported, were not found any more."""
+    lib, answer = tmp_path / "lib", tmp_path / "in.reply"
+    lib.mkdir()
+    (lib / "probe.py").write_text(THEIRS)
+    script = f"import os, sys, threading, time\nexec({injected_script('put_in', answer)!r})\n"
+    script += f"while not os.path.exists({str(answer)!r}): time.sleep(0.01)\n"
+    script += f"sys.path.append({str(lib)!r})\nfrom probe import WHOSE\nprint(WHOSE)\n"
+    without_ours = [sys.executable, "-S", "-c", script]
+    place = replace(_beside_the_script(tmp_path), paths=())
+    done = place.run(without_ours)
+    assert done.stdout == "theirs\n", done.stderr
+    assert answer.read_text() == ""
