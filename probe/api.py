@@ -117,11 +117,16 @@ class phase(ContextDecorator):
     """Name a part of the step: `with probe.phase("augment"): …`, or as a decorator.
 
     Its time is taken out of the phase it lies in. Around a fetch, a backward or an optimizer step
-    it names nothing, since those have names. "evaluation", "validation" and "checkpoint" are known.
+    it names nothing, since those have names; nor does it within what torch.compile compiles.
+    "evaluation", "validation" and "checkpoint" are known.
     """
 
     def __init__(self, name: str) -> None:
         self._name = encodable(str(name)[:LONGEST_NAME])
+
+    def _recreate_cm(self) -> "phase":
+        """In each call of a function that it decorates: dynamo enters none that was made before."""
+        return phase(self._name)
 
     def __enter__(self) -> "phase":
         recorder = _recorder()
@@ -141,8 +146,12 @@ class phase(ContextDecorator):
 
 
 def _recorder() -> Recorder | None:
+    """None also where dynamo traces the caller: a mark would break its graph, and in a `with` leave
+    the whole function to Python. What is compiled has no marks."""
     installed = _installed  # once: another thread may uninstall it
-    return installed.recorder if installed is not None else None
+    if installed is None or installed.recorder.is_traced():
+        return None
+    return installed.recorder
 
 
 def _watch_forks() -> None:

@@ -52,8 +52,9 @@ class Recorder:
     """
 
     __slots__ = ("_arm", "_arming", "_collect", "_count", "_look", "_settings", "_stamp", "_time",
-                 "_window", "armed", "entries", "extra", "names", "notes", "now_ns", "on", "owner",
-                 "parallel", "put", "rare", "rare_count", "trained", "trip", "watched")  # fmt: skip
+                 "_window", "armed", "entries", "extra", "is_traced", "names", "notes", "now_ns",
+                 "on", "owner", "parallel", "put", "rare", "rare_count", "trained", "trip",
+                 "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -72,6 +73,8 @@ class Recorder:
         self.armed = False
         self.watched = False
         """Somebody looks: hooks may afford the signals that cost a little more."""
+        self.is_traced: Callable[[], bool] = bool
+        """Whether dynamo reads the code that asks, for a graph, and nothing is run."""
         self.trained = False
         """The owner has run a backward, so other threads cannot take the timeline from it."""
         self.owner = 0

@@ -2,7 +2,8 @@
 
 After the graph break at a `backward()` inside a compiled step, dynamo would go on in our wrapper:
 it would guard on the ring's length, which changes while it compiles, and the user's step would
-fail. The optimizer's hooks are left out: inlined, they ask `is_compiling` first and cost no break.
+fail. The optimizer's hooks and the public functions are left out: inlined, they ask first whether
+they are traced, and cost no break.
 """
 
 import sys
@@ -34,7 +35,10 @@ SKIPPED: Final = (
 
 
 def attach(recorder: Recorder) -> Detach:
-    """Add the files to dynamo's list. Where this torch keeps none, dynamo traces them."""
+    """Have the public functions ask, and add the files to dynamo's list. Where this torch keeps
+    none, dynamo traces them."""
+    compiler: Any = sys.modules["torch.compiler"]
+    recorder.is_traced = getattr(compiler, "is_dynamo_compiling", compiler.is_compiling)
     rules: Any = sys.modules[MODULE]
     skipped, add = getattr(rules, "SKIP_DIRS", None), getattr(rules, "add", None)
     again = getattr(rules, "_recompile_re", None)
