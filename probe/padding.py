@@ -90,6 +90,7 @@ def _is_table(tensor: Any, torch: Any) -> bool:
         and tensor.device.type == "cpu"
         and str(tensor.dtype) in WHOLE
         and tensor.layout is torch.strided
+        and not tensor.is_nested  # whose rows differ in length
         and tensor.size(0) > 0
         and 1 < tensor.size(1) <= A_SUM
         and tensor.untyped_storage().nbytes() > 0

@@ -219,6 +219,7 @@ def test_a_length_in_c_that_fails_in_its_own_way_is_not_known() -> None:
     ("made", "samples"),
     [
         (lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)]), 2),
+        (lambda: torch.nested.nested_tensor([torch.arange(3), torch.arange(5)]), 2),
         (lambda: torch.eye(4).to_sparse(), 4),
         (lambda: torch.eye(4).to_sparse_csr(), 4),
         (lambda: torch.eye(4).to_mkldnn(), 4),
