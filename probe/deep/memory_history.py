@@ -42,7 +42,9 @@ MOST_ENTRIES: Final = 20_000
 """Events of the allocator that are kept: about 1 KB each with its Python stack."""
 HOST_FRAMES: Final = 16
 LATE_NS: Final = 10_000_000_000
-"""Beyond three times what was asked for: then no step ends any more."""
+"""Beyond three times what was asked for, while Python is traced: then no step ends any more."""
+PATIENCE_NS: Final = 75_000_000_000
+"""Beyond it with the device's history alone, which costs little: nobody waits longer."""
 LEAST_STEPS: Final = 10
 """Between the two looks at Python's memory: what comes every few steps is then no growth."""
 
@@ -69,10 +71,10 @@ class MemoryHistory:
         """The earlier look at Python's allocations: steps by then, lines."""
         self._types: Types = {}
         """As the window began."""
-        self._records = False
-        """The allocator's history is switched on by us."""
-        self._traces: Switched | None = None
-        """While tracemalloc is on for us."""
+        self._switched: Switched | None = None
+        """While anything is on for us."""
+        self._records = self._traces = False
+        """The allocator's history is on for us; tracemalloc is."""
         self._workers: WorkersAsked | None = None
         """While theirs are traced, or waited for."""
         self._rss_bytes = 0
@@ -107,6 +109,8 @@ class MemoryHistory:
     def give_up(self) -> None:
         """Who asked has left: the window ends with the step."""
         self._given_up = True
+        if (switched := self._switched) is not None:  # where no step ends any more
+            switched.until_ns = min(switched.until_ns, clock.now_ns() + LATE_NS)
 
     def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
         """What is to be answered, and to whom."""
@@ -162,15 +166,14 @@ class MemoryHistory:
         if kind in marks.ASIDES or not self._ends.at(kind) or is_capturing():
             return
         now_ns = clock.now_ns()
+        if self._began_ns is not None and self._switched is None:  # cut, on whatever thread
+            self._recorder.window_with(None)
+            return
         if self._given_up:
             self._recorder.window_with(None)
             self._stop()
             self._end_workers()
             self._made.append(({"why_not": "who asked has left"}, None))
-            return
-        if self._host and self._began_ns is not None and self._traces is None:
-            self._recorder.window_with(None)
-            self._stop()
             return
         if self._host and self._began_ns is not None and not tracemalloc.is_tracing():
             raise RuntimeError("the program has stopped tracemalloc itself")
@@ -199,15 +202,18 @@ class MemoryHistory:
             raise RuntimeError("the program records its allocator's history itself")
         if self._host and tracemalloc.is_tracing():
             raise RuntimeError("the program runs tracemalloc itself")
+        if self._host:
+            self._types = types_now()  # counting makes integers, each of which would be traced
+        limit_ns = 3 * self._for_ns + LATE_NS if self._host else self._for_ns + PATIENCE_NS
+        until_ns = clock.now_ns() + limit_ns
+        self._switched = Switched(self._cut, until_ns, self._leave_in_child, anywhere=True)
         if memory is not None:
             self._records = True
             memory._record_memory_history(
                 "all", context="alloc", stacks="python", max_entries=MOST_ENTRIES
             )
         if self._host:
-            self._types = types_now()  # counting makes integers, each of which would be traced
-            until_ns = clock.now_ns() + 3 * self._for_ns + LATE_NS
-            self._traces = Switched(self._cut, until_ns, tracemalloc.stop, anywhere=True)
+            self._traces = True
             tracemalloc.start(HOST_FRAMES)
             if worker_board.board is not None:
                 until_ns = clock.now_ns() + self._for_ns
@@ -230,7 +236,8 @@ class MemoryHistory:
             snapshot = memory._snapshot()
             answer["device"] = device_answer(snapshot, self._steps_us())
         lines = lines_now() if self._first is not None else {}
-        self._stop()
+        if not self._stop():
+            return  # it was cut just now, which is the answer
         if self._first is not None:
             answer["host"] = host_answer(
                 *self._first, len(self._steps), lines, self._types, types_now()
@@ -245,15 +252,26 @@ class MemoryHistory:
         ahead_ns = clock.unix_ns() - clock.now_ns()
         return [(at_ns + ahead_ns) // 1_000 for at_ns in self._steps]
 
-    def _stop(self) -> None:
-        memory = _cuda_memory()
-        if self._records and memory is not None:
-            memory._record_memory_history(None)
-        traces, self._traces = self._traces, None
-        if traces is not None:
+    def _stop(self) -> bool:
+        """Switch off what is on for us. False where nothing is, or another thread was first."""
+        switched, self._switched = self._switched, None
+        if switched is None:
+            return False
+        switched.done()
+        traces, records = self._traces, self._records
+        self._traces = self._records = False
+        if traces:
             tracemalloc.stop()
-            traces.done()
-        self._records = False
+        memory = _cuda_memory()
+        if records and memory is not None:
+            memory._record_memory_history(None)
+        return True
+
+    def _leave_in_child(self) -> None:
+        """A fork's child cannot use the device, and must not wait for its allocator."""
+        self._switched = None
+        if self._traces:
+            tracemalloc.stop()
 
     def _end_workers(self) -> None:
         """Before their time: what they have is not waited for."""
@@ -261,11 +279,9 @@ class MemoryHistory:
             worker_board.board.end()
 
     def _cut(self) -> None:
-        """No step's end comes, or the probe leaves. On any thread: what the allocator keeps is
-        bounded, and goes off at the next mark."""
-        traces, self._traces = self._traces, None
-        if traces is not None:
-            tracemalloc.stop()
+        """No step's end comes, or the probe leaves. On any thread: no call of these asks the
+        device."""
+        if self._stop():
             self._end_workers()
             self._made.append(({"why_not": "the loop went no further"}, None))
 

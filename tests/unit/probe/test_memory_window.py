@@ -2,13 +2,15 @@
 
 import sys
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpuwatch.probe import clock, switched, worker_board
+from gpuwatch.probe.deep import memory_history
 from gpuwatch.probe.deep.memory_facts import device_answer
 from gpuwatch.probe.deep.memory_history import MemoryHistory
 from gpuwatch.probe.peers import OFF
@@ -93,6 +95,75 @@ def test_a_monitor_that_leaves_ends_its_window_with_the_step(run: Run) -> None:
     assert not run.window.is_open
     assert run.window.ask(b"b", 300 * MS, True, run.ns) is None
     assert run.answer()["host"]["steps"]
+
+
+@pytest.fixture
+def device(run: Run, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """In place of `torch.cuda.memory`; `on`: what its history was switched on with."""
+    held = SimpleNamespace(on=None, _snapshot=dict)
+
+    def record(enabled: str | None = "all", **options: Any) -> None:
+        held.on = options if enabled else None
+
+    held._record_memory_history = record
+    monkeypatch.setattr(memory_history, "_cuda_memory", lambda: held)
+    monkeypatch.setattr(memory_history, "_is_recording", lambda: held.on is not None)
+    return held
+
+
+def begin(run: Run, device: SimpleNamespace, host: bool = False) -> None:
+    assert run.window.ask(b"a", 300 * MS, host, run.ns) is None
+    run.step()
+    run.step()
+    assert device.on is not None
+
+
+def leaves(run: Run) -> None:
+    run.recorder.stop()
+
+
+def ends(run: Run) -> None:
+    switched.overdue_off(run.ns + 3_600_000 * MS)
+
+
+def is_given_up(run: Run) -> None:
+    run.window.give_up()
+    switched.overdue_off(run.ns + 11_000 * MS)
+
+
+@pytest.mark.parametrize("host", [False, True])
+@pytest.mark.parametrize("happens", [leaves, ends, is_given_up])
+def test_the_allocator_s_history_goes_off_where_no_step_ends_any_more(
+    run: Run, device: SimpleNamespace, happens: Callable[[Run], None], host: bool
+) -> None:
+    """A notebook whose cell has ended: each allocation paid for its stack, for good, and all later
+    windows were refused."""
+    begin(run, device, host)
+    happens(run)
+    assert device.on is None
+    assert not tracemalloc.is_tracing()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["why_not"] == "the loop went no further"
+    if happens is not leaves:
+        begin(run, device)
+        assert run.answer()["device"] is not None
+        assert device.on is None
+        assert run.recorder.extra is None
+
+
+def test_a_step_of_a_minute_is_waited_for(run: Run, device: SimpleNamespace) -> None:
+    begin(run, device)
+    run.ns += 60_000 * MS
+    switched.overdue_off(run.ns)
+    assert run.answer(1)["steps"] == 1
+
+
+def test_a_fork_leaves_the_device_to_its_parent(run: Run, device: SimpleNamespace) -> None:
+    begin(run, device, host=True)
+    switched.after_fork()
+    assert device.on is not None
+    assert not tracemalloc.is_tracing()
 
 
 @pytest.mark.parametrize("how", ["the program stops it", "the probe leaves"])
