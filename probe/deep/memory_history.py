@@ -3,7 +3,7 @@
 On the device, torch's own history of the caching allocator: its Python stacks (2 us each by
 torch's docstring) and its last `MOST_ENTRIES` events. A block whose allocation is no longer among
 those is older than they are. The history is switched off at the end; one that the program has
-switched on itself is left alone, and the window refused.
+switched on itself is left alone, and the window refused, or ended where that comes later.
 
 On the host, if wanted or where no device is used, `tracemalloc`: every allocation of Python's is
 traced while it is on, which makes Python code two to four times as slow. It does not see what C++
@@ -18,8 +18,9 @@ GPUWATCH_CONTROL=0 forbids it.
 import os
 import pickle
 import sys
-import tracemalloc
+from _tracemalloc import is_tracing
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from .. import clock, worker_board
@@ -30,6 +31,7 @@ from ..private_files import create, remove
 from ..recorder import Recorder
 from ..switched import Switched
 from ..wire import marks
+from .giving_way import PythonTraces, give_way_before
 from .memory_facts import Lines, Types, device_answer, host_answer, lines_now, types_now
 from .step_ends import StepEnds, step_ends
 from .torch_now import is_capturing, used_cuda
@@ -47,6 +49,9 @@ PATIENCE_NS: Final = 75_000_000_000
 """Beyond it with the device's history alone, which costs little: nobody waits longer."""
 LEAST_STEPS: Final = 10
 """Between the two looks at Python's memory: what comes every few steps is then no growth."""
+LEFT: Final = "the loop went no further"
+ITS_HISTORY: Final = "the program records its allocator's history itself"
+ITS_TRACES: Final = "the program runs tracemalloc itself"
 
 
 class MemoryHistory:
@@ -73,8 +78,11 @@ class MemoryHistory:
         """As the window began."""
         self._switched: Switched | None = None
         """While anything is on for us."""
-        self._records = self._traces = False
-        """The allocator's history is on for us; tracemalloc is."""
+        self._end_history: Callable[[], object] | None = None
+        """While the allocator's history is on for us: switches it off."""
+        self._traces: PythonTraces | None = None
+        """While tracemalloc is on for us."""
+        self._why_cut = LEFT
         self._workers: WorkersAsked | None = None
         """While theirs are traced, or waited for."""
         self._rss_bytes = 0
@@ -98,6 +106,7 @@ class MemoryHistory:
         self._for_ns = max(1_000_000, min(for_ns, MOST_NS))
         self._host = host or _cuda_memory() is None
         self._began_ns, self._first, self._steps, self._cost_ns = None, None, [], 0
+        self._why_cut = LEFT
         self._recorder.window_with(self.at)
         return None
 
@@ -175,7 +184,7 @@ class MemoryHistory:
             self._end_workers()
             self._made.append(({"why_not": "who asked has left"}, None))
             return
-        if self._host and self._began_ns is not None and not tracemalloc.is_tracing():
+        if self._host and self._began_ns is not None and not is_tracing():
             raise RuntimeError("the program has stopped tracemalloc itself")
         if self._began_ns is None:
             self._begin()
@@ -199,26 +208,35 @@ class MemoryHistory:
         self._rss_bytes = resident_bytes()[0] or 0
         memory = _cuda_memory()
         if memory is not None and _is_recording():
-            raise RuntimeError("the program records its allocator's history itself")
-        if self._host and tracemalloc.is_tracing():
-            raise RuntimeError("the program runs tracemalloc itself")
+            raise RuntimeError(ITS_HISTORY)
+        if self._host and is_tracing():
+            raise RuntimeError(ITS_TRACES)
         if self._host:
             self._types = types_now()  # counting makes integers, each of which would be traced
         limit_ns = 3 * self._for_ns + LATE_NS if self._host else self._for_ns + PATIENCE_NS
         until_ns = clock.now_ns() + limit_ns
         self._switched = Switched(self._cut, until_ns, self._leave_in_child, anywhere=True)
         if memory is not None:
-            self._records = True
-            memory._record_memory_history(
-                "all", context="alloc", stacks="python", max_entries=MOST_ENTRIES
-            )
+            self._begin_history(memory)
         if self._host:
-            self._traces = True
-            tracemalloc.start(HOST_FRAMES)
+            self._traces = PythonTraces(lambda: self._give_way(ITS_TRACES))
+            self._traces.start(HOST_FRAMES)
             if worker_board.board is not None:
                 until_ns = clock.now_ns() + self._for_ns
                 self._workers = WorkersAsked(self._stem, until_ns)
                 worker_board.board.ask(self._stem, until_ns)
+
+    def _begin_history(self, memory: Any) -> None:
+        name = "_record_memory_history"
+        record = getattr(memory, name)
+        put_back = give_way_before(memory, name, lambda: self._give_way(ITS_HISTORY))
+
+        def end() -> None:
+            put_back()
+            record(None)
+
+        self._end_history = end
+        record("all", context="alloc", stacks="python", max_entries=MOST_ENTRIES)
 
     def _end(self, now_ns: int) -> None:
         assert self._began_ns is not None
@@ -258,20 +276,20 @@ class MemoryHistory:
         if switched is None:
             return False
         switched.done()
-        traces, records = self._traces, self._records
-        self._traces = self._records = False
-        if traces:
-            tracemalloc.stop()
-        memory = _cuda_memory()
-        if records and memory is not None:
-            memory._record_memory_history(None)
+        traces, self._traces = self._traces, None
+        if traces is not None:
+            traces.stop()
+        end_history, self._end_history = self._end_history, None
+        if end_history is not None:
+            end_history()
         return True
 
     def _leave_in_child(self) -> None:
         """A fork's child cannot use the device, and must not wait for its allocator."""
         self._switched = None
-        if self._traces:
-            tracemalloc.stop()
+        traces, self._traces = self._traces, None
+        if traces is not None:
+            traces.stop()
 
     def _end_workers(self) -> None:
         """Before their time: what they have is not waited for."""
@@ -279,11 +297,18 @@ class MemoryHistory:
             worker_board.board.end()
 
     def _cut(self) -> None:
-        """No step's end comes, or the probe leaves. On any thread: no call of these asks the
-        device."""
+        """No step's end comes, the probe leaves, or the program begins its own. On any thread: no
+        call of these asks the device."""
         if self._stop():
             self._end_workers()
-            self._made.append(({"why_not": "the loop went no further"}, None))
+            self._made.append(({"why_not": self._why_cut}, None))
+
+    def _give_way(self, why_not: str) -> None:
+        """The program switches on or off itself what is on for us. On whatever thread."""
+        switched = self._switched
+        if switched is not None:
+            self._why_cut = why_not
+            switched.off()
 
     # -- refusals and the file ---------------------------------------------------------------
 

@@ -9,13 +9,14 @@ Each worker's answer is a file beside the socket: empty from its beginning, whol
 
 import json
 import os
-import tracemalloc
+from _tracemalloc import is_tracing
 from typing import Any, Final
 
 from .. import clock
 from ..circuit_breaker import is_users
 from ..figures import resident_bytes
 from ..private_files import create, remove
+from .giving_way import PythonTraces
 from .memory_facts import Lines, host_answer, lines_now
 
 SUFFIX: Final = ".worker"
@@ -42,28 +43,32 @@ class WorkerWindow:
         self._turns = 0
         self._rss_bytes = resident_bytes()[0] or 0
         os.close(create(self._path))
-        self._ours = not tracemalloc.is_tracing()
-        if self._ours:
-            tracemalloc.start(FRAMES)
+        self._traces: PythonTraces | None = None
+        """While tracemalloc is on for us, and not for the worker's own code."""
+        if not is_tracing():
+            self._traces = PythonTraces(self.cut)
+            self._traces.start(FRAMES)
 
     def turn(self) -> bool:
         """Between two batches: whether it goes on."""
-        if not self._ours:
+        if self._traces is None:
             self._leave({"why_not": "the worker runs tracemalloc itself"})
             return False
-        if not tracemalloc.is_tracing():
+        if not is_tracing():
+            self.cut()
             self._leave({"why_not": "the worker has stopped tracemalloc itself"})
             return False
         try:
             return self._goes_on()
         except BaseException:
-            tracemalloc.stop()
+            self.cut()
             raise
 
     def cut(self) -> None:
-        """It is not wanted any more."""
-        if self._ours:
-            tracemalloc.stop()
+        """It is not wanted any more, or the worker's own code traces."""
+        traces, self._traces = self._traces, None
+        if traces is not None:
+            traces.stop()
 
     def _goes_on(self) -> bool:
         now_ns = clock.now_ns()
@@ -77,7 +82,7 @@ class WorkerWindow:
 
     def _end(self) -> None:
         lines = lines_now() if self._first is not None else {}
-        tracemalloc.stop()
+        self.cut()
         if self._first is None:
             self._leave({"why_not": "the worker made too few batches"})
             return

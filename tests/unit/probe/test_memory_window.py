@@ -2,6 +2,7 @@
 
 import sys
 import tracemalloc
+from _tracemalloc import is_tracing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,7 +69,7 @@ def test_the_line_that_keeps_has_its_bytes_and_blocks(run: Run) -> None:
     assert lines[stack[0][1] - 1].endswith("# LEAK")
     assert blocks == host["steps"]
     assert 10_000 * blocks <= size < 11_000 * blocks
-    assert not tracemalloc.is_tracing()
+    assert not is_tracing()
     assert run.recorder.extra is None
     assert not run.window.is_open
 
@@ -77,9 +78,11 @@ def test_a_fork_does_not_go_on_tracing(run: Run) -> None:
     run.window.ask(b"a", 300 * MS, True, run.ns)
     run.step()
     run.step()
-    assert tracemalloc.is_tracing()
+    assert is_tracing()
     switched.after_fork()
-    assert not tracemalloc.is_tracing()
+    assert not is_tracing()
+    tracemalloc.start()
+    assert tracemalloc.is_tracing(), "the child's own"
 
 
 def test_a_monitor_that_leaves_ends_its_window_with_the_step(run: Run) -> None:
@@ -87,10 +90,10 @@ def test_a_monitor_that_leaves_ends_its_window_with_the_step(run: Run) -> None:
     run.window.ask(b"a", 600_000 * MS, True, run.ns)
     run.step()
     run.step()
-    assert tracemalloc.is_tracing()
+    assert is_tracing()
     run.window.give_up()
     assert run.answer(1)["why_not"] == "who asked has left"
-    assert not tracemalloc.is_tracing()
+    assert not is_tracing()
     assert run.recorder.extra is None
     assert not run.window.is_open
     assert run.window.ask(b"b", 300 * MS, True, run.ns) is None
@@ -141,7 +144,7 @@ def test_the_allocator_s_history_goes_off_where_no_step_ends_any_more(
     begin(run, device, host)
     happens(run)
     assert device.on is None
-    assert not tracemalloc.is_tracing()
+    assert not is_tracing()
     answered = run.window.turn(run.ns)
     assert answered is not None
     assert answered[1]["why_not"] == "the loop went no further"
@@ -163,7 +166,7 @@ def test_a_fork_leaves_the_device_to_its_parent(run: Run, device: SimpleNamespac
     begin(run, device, host=True)
     switched.after_fork()
     assert device.on is not None
-    assert not tracemalloc.is_tracing()
+    assert not is_tracing()
 
 
 @pytest.mark.parametrize("how", ["the program stops it", "the probe leaves"])
@@ -189,9 +192,46 @@ def test_a_program_that_traces_itself_is_left_alone(run: Run) -> None:
     run.window.ask(b"a", 300 * MS, True, run.ns)
     answer = run.answer(3)
     assert "tracemalloc itself" in answer["why_not"]
-    assert tracemalloc.is_tracing()
+    assert is_tracing()
     switched.after_fork()
-    assert tracemalloc.is_tracing(), "it is the program's"
+    assert is_tracing(), "it is the program's"
+
+
+@pytest.mark.parametrize("device_too", [False, True])
+def test_a_program_that_begins_to_trace_ends_the_window(
+    run: Run, device: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, device_too: bool
+) -> None:
+    """The end of the window ended the program's own, and `take_snapshot` raised in its loop."""
+    if not device_too:
+        monkeypatch.setattr(memory_history, "_cuda_memory", lambda: None)
+    bare = tracemalloc.start, tracemalloc.stop, tracemalloc.is_tracing
+    run.window.ask(b"a", 300 * MS, True, run.ns)
+    run.step()
+    run.step()
+    assert is_tracing()
+    if not tracemalloc.is_tracing():
+        tracemalloc.start(5)
+    assert tracemalloc.get_traceback_limit() == 5
+    assert "tracemalloc itself" in run.answer()["why_not"]
+    assert tracemalloc.take_snapshot().traces
+    assert (tracemalloc.start, tracemalloc.stop, tracemalloc.is_tracing) == bare
+    assert device.on is None
+    tracemalloc.stop()
+    assert not tracemalloc.is_tracing()
+
+
+@pytest.mark.parametrize("words", [{"max_entries": 7}, {"enabled": None}])
+def test_a_program_that_records_its_allocator_meanwhile_ends_the_window(
+    run: Run, device: SimpleNamespace, words: dict[str, Any]
+) -> None:
+    bare = device._record_memory_history
+    begin(run, device)
+    device._record_memory_history(**words)
+    its_own = device.on
+    assert its_own == (words if "max_entries" in words else None)
+    assert "its allocator's history itself" in run.answer()["why_not"]
+    assert device.on == its_own
+    assert device._record_memory_history is bare
 
 
 def test_turned_off_commands_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

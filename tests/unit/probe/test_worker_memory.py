@@ -3,6 +3,7 @@
 import os
 import time
 import tracemalloc
+from _tracemalloc import is_tracing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from gpuwatch.probe.deep.worker_memory import MOST_BYTES, SUFFIX, WorkersAsked
+from gpuwatch.probe.deep.worker_memory import MOST_BYTES, SUFFIX, WorkersAsked, WorkerWindow
 from gpuwatch.probe.hooks import workers
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.worker_board import Board, shared_board
@@ -54,7 +55,7 @@ class Seen(Dataset[torch.Tensor]):
         return 8 * MOST_BATCHES
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.tensor(tracemalloc.is_tracing())
+        return torch.tensor(is_tracing())
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -106,7 +107,7 @@ def test_the_line_that_keeps_in_a_worker_has_its_bytes_and_blocks(
     assert of == 2
     assert blocks == pytest.approx(8 * found["turns"], rel=0.1)
     assert 400 * blocks < size < 2_000 * blocks
-    assert not tracemalloc.is_tracing(), "this process is not traced for it"
+    assert not is_tracing(), "this process is not traced for it"
 
 
 def test_a_worker_that_traces_itself_is_left_alone(board: Board, tmp_path: Path) -> None:
@@ -114,6 +115,20 @@ def test_a_worker_that_traces_itself_is_left_alone(board: Board, tmp_path: Path)
     assert found["answered"] == 0
     assert found["why_not"] == "the worker runs tracemalloc itself"
     assert found["lines"] == []
+
+
+def test_a_worker_that_begins_to_trace_ends_its_window(tmp_path: Path) -> None:
+    window = WorkerWindow(str(tmp_path / "7-8"), time.perf_counter_ns() + WINDOW_NS)
+    assert is_tracing()
+    tracemalloc.start(5)
+    try:
+        assert tracemalloc.get_traceback_limit() == 5
+        assert not window.turn()
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+    (answer,) = tmp_path.iterdir()
+    assert "the worker runs tracemalloc itself" in answer.read_text()
 
 
 def test_a_question_is_for_children_of_who_asks_and_for_its_time(board: Board) -> None:
