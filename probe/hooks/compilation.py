@@ -1,12 +1,18 @@
-"""torch.compile: dynamo's callbacks around each compilation, once somebody has imported it."""
+"""torch.compile: dynamo's callbacks around each compilation, once somebody has imported it.
 
+`torch.compiler.reset()`, between the trials of a search or two cells of a notebook, drops them all:
+ours are registered anew behind it.
+"""
+
+import functools
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from ..recorder import Recorder
 from ..wire.marks import COMPILE_ENTER, COMPILE_LEAVE
-from . import Detach
+from . import Detach, replace
 
 MODULE = "torch._dynamo.callback"
 NEEDED: Final = (
@@ -33,14 +39,41 @@ def attach(recorder: Recorder) -> Detach:
         if recorder.on:
             mark(COMPILE_LEAVE)
 
-    handler.register_start_callback(started)
-    handler.register_end_callback(ended)
+    def register() -> None:
+        handler.register_start_callback(started)
+        handler.register_end_callback(ended)
 
-    def detach() -> tuple[str, ...]:
-        with suppress(ValueError):  # `torch._dynamo.reset()` drops all callbacks
+    def remove() -> None:
+        with suppress(ValueError):  # where `clear` is another's, a reset has dropped them
             handler.remove_start_callback(started)
         with suppress(ValueError):
             handler.remove_end_callback(ended)
-        return ()
+
+    register()
+    put_back = _register_behind_clear(handler, recorder, register)
+
+    def detach() -> tuple[str, ...]:
+        left = put_back()
+        remove()
+        return left
 
     return detach
+
+
+def _register_behind_clear(
+    handler: Any, recorder: Recorder, register: Callable[[], None]
+) -> Detach:
+    cls = type(handler)
+    original = vars(cls).get("clear")
+    if original is None:
+        return lambda: ()
+
+    @functools.wraps(original)
+    def clear(self: Any) -> None:
+        try:
+            original(self)
+        finally:  # it clears, and raises then where something is being compiled
+            if self is handler and recorder.on:
+                register()
+
+    return replace(original, clear, [(cls, "clear")])

@@ -1,6 +1,7 @@
-"""What dynamo compiles is the same with the probe."""
+"""What dynamo compiles is the same with the probe, and what it takes for that is marked."""
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ import torch
 
 import probe
 from gpuwatch.probe import api
-from gpuwatch.probe.wire.marks import STEP
+from gpuwatch.probe.hooks import compilation
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire.marks import COMPILE_LEAVE, STEP
 
 
 @pytest.fixture
@@ -72,3 +75,20 @@ def test_around_what_is_compiled_the_probe_is_called() -> None:
     probe.step()
     assert api._installed is not None
     assert api._installed.recorder.newest()[1] == STEP
+
+
+def test_compilations_behind_a_reset_of_dynamo_are_marked() -> None:
+    """Trials of a search, cells of a notebook: what they compiled was "forward"."""
+    failures: list[Exception] = []
+    recorder = Recorder(lambda _: True, failures.append)
+    callbacks: Any = import_module("torch._dynamo.callback").callback_handler
+    bare = type(callbacks).clear
+    detach = compilation.attach(recorder)
+    torch.compiler.reset()
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))
+    assert recorder.newest()[1] == COMPILE_LEAVE
+    assert len(callbacks.start_callbacks) == len(callbacks.end_callbacks) == 1
+    assert detach() == ()
+    assert type(callbacks).clear is bare
+    assert callbacks.start_callbacks == callbacks.end_callbacks == []
+    assert failures == []
