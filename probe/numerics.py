@@ -143,8 +143,7 @@ class Numerics:
         self._skipped = 0
         """Steps in a row that the GradScaler has not taken."""
         self.has_stepped = False
-        """A GradScaler was seen to take a step. Until then a step without the optimizer's marks may
-        as well be one of a compiled optimizer, which has none."""
+        """A GradScaler was seen to take a step. Before, it looks for its scale, and skips some."""
 
     def norm(self, value: Any) -> None:
         """The gradients' norm of a step: one in so many is looked at. In the step after it what has

@@ -1,8 +1,8 @@
 """The gradient's norm where clipping works it out anyway, and steps that a GradScaler skips.
 
 `clip_grad_norm_` ends in a private function, which returns the norm on its device without waiting
-for it. `GradScaler` waits for its own flag before each step; whether it then steps shows in the
-optimizer's marks. Compiled, both are traced: the first question says so, and nothing is done.
+for it. `GradScaler` waits for its own flag before each step, and then asks the optimizer to step or
+does not. Compiled, both are traced: the first question says so, and nothing is done.
 """
 
 import functools
@@ -12,9 +12,28 @@ from typing import Any
 
 from ..first_number import numerics_of
 from ..recorder import Recorder
-from . import Detach, replace
+from . import Detach, replace, uncounted
 
 MODULE = "torch"
+
+
+class _Asked:
+    """Stands for an optimizer in torch's own function, which does nothing with it but to have it
+    step: one that is compiled puts no marks."""
+
+    __slots__ = ("_optimizer", "steps")
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        self.steps = 0
+
+    @uncounted
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        self.steps += 1
+        return self._optimizer.step(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
 
 
 def attach(recorder: Recorder) -> Detach:
@@ -56,22 +75,21 @@ def _attach_scaler(recorder: Recorder) -> Detach:
     module: Any = sys.modules.get("torch.amp.grad_scaler")
     scaler: Any = getattr(module, "GradScaler", None)
     original = None if scaler is None else vars(scaler).get("_maybe_opt_step")
-    if original is None:
+    if original is None or getattr(original, "__globals__", None) is not vars(module):
         return lambda: ()
-    entries = recorder.entries
+    compiler: Any = sys.modules["torch.compiler"]
+    is_compiling = getattr(compiler, "is_dynamo_compiling", compiler.is_compiling)
 
     @functools.wraps(original)
-    def _maybe_opt_step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if get_ident() != recorder.owner or not entries:
-            return original(self, *args, **kwargs)
-        newest = entries[-1], entries[-2]
-        result = original(self, *args, **kwargs)
+    def _maybe_opt_step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling() or get_ident() != recorder.owner:
+            return original(self, optimizer, *args, **kwargs)
+        asked = _Asked(optimizer)
+        result = original(self, asked, *args, **kwargs)
         try:
-            if get_ident() == recorder.owner and entries:
-                skipped = newest == (entries[-1], entries[-2])
-                numerics = numerics_of(recorder)
-                if not skipped or numerics.has_stepped:
-                    numerics.stepped(skipped)
+            numerics = numerics_of(recorder)
+            if asked.steps or numerics.has_stepped:
+                numerics.stepped(skipped=not asked.steps)
         except Exception as error:
             recorder.trip(error)
         return result

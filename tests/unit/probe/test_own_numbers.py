@@ -60,6 +60,13 @@ def step(net: nn.Module, optimizer: Any, factor: float = 1.0) -> torch.Tensor:
     return norm
 
 
+def scaled(net: nn.Module, optimizer: Any, scaler: Any, factor: float = 1.0) -> None:
+    optimizer.zero_grad()
+    scaler.scale(net(torch.ones(2, 4)).sum() * factor).backward()
+    scaler.step(optimizer)
+    scaler.update()
+
+
 def test_the_norm_that_clipping_works_out_is_noted(recorder: Recorder) -> None:
     net, sgd = net_and_optimizer()
     norm = step(net, sgd)
@@ -146,18 +153,27 @@ def test_a_mode_of_the_users_sees_no_look(recorder: Recorder) -> None:
 def test_steps_that_a_scaler_skips_are_counted_in_a_row(recorder: Recorder) -> None:
     net, sgd = net_and_optimizer()
     scaler = torch.amp.GradScaler("cpu", init_scale=1.0)
-
-    def scaled(factor: float) -> None:
-        sgd.zero_grad()
-        scaler.scale(net(torch.ones(2, 4)).sum() * factor).backward()
-        scaler.step(sgd)
-        scaler.update()
-
-    scaled(math.inf)
-    assert noted(recorder, "skipped") == [], "until it steps once, nobody knows that it would"
+    scaled(net, sgd, scaler, math.inf)
+    assert noted(recorder, "skipped") == [], "until it steps once, it looks for its scale"
     for factor in (1.0, math.inf, math.inf, math.inf, 1.0):
-        scaled(factor)
+        scaled(net, sgd, scaler, factor)
     assert [row[3] for row in noted(recorder, "skipped")] == [1.0, 2.0, 3.0, 0.0]
+
+
+def test_a_compiled_optimizer_s_steps_are_not_called_skipped(recorder: Recorder) -> None:
+    """It puts no marks. "The gradients are not finite" was an alarm of steps that were taken."""
+    net, sgd = net_and_optimizer()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1.0)
+    scaled(net, sgd, scaler)
+    compiled: Any = torch.compile(sgd.step, backend="eager")
+    sgd.step = compiled  # type: ignore[method-assign]
+    before = net.weight.detach().clone()
+    for _ in range(3):
+        scaled(net, sgd, scaler)
+    assert not torch.equal(net.weight, before)
+    assert noted(recorder, "skipped") == []
+    scaled(net, sgd, scaler, math.inf)
+    assert [row[3] for row in noted(recorder, "skipped")] == [1.0]
 
 
 def test_totals_are_added_up_and_noted_now_and_then() -> None:
