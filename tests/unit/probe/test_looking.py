@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpuwatch.probe import loaders, wrapped
+from gpuwatch.probe.deep.memory_facts import types_now
 from gpuwatch.probe.loaders import look_at
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.sampler import SettingsSampler
@@ -70,6 +71,19 @@ def test_a_subclass_with_a_dispatch_of_its_own_is_left_alone() -> None:
     batch = torch.Tensor._make_subclass(Dispatched, torch.zeros(4, 5))
     SEEN.clear()
     assert look_at([batch]) is None
+
+
+def test_bytes_are_added_up_past_a_subclass_s_own_functions() -> None:
+    """The window of memory asked each tensor that is alive: a thousand calls of the program's."""
+    counted = torch.Tensor._make_subclass(Counted, torch.zeros(4, 5))
+    dispatched = torch.Tensor._make_subclass(Dispatched, torch.zeros(4, 5))
+    SEEN.clear()
+    with Watching():
+        types = types_now()
+    count, size = types[f"{__name__}.Counted"]
+    assert size == 80 * count > 0
+    assert types[f"{__name__}.Dispatched"][1] == 0
+    del counted, dispatched
 
 
 def test_a_function_mode_sees_nothing() -> None:
