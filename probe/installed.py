@@ -127,9 +127,10 @@ class Installed:
             return False
         if kind != marks.BACKWARD_ENTER:
             return False
-        armed = Armed(self.recorder, self._breaker)
-        armed.start()
-        self._armed = armed
+        if self._armed is None:  # else an interrupt came behind it
+            armed = Armed(self.recorder, self._breaker)
+            armed.start()
+            self._armed = armed
         self._leave_with_multiprocessing()
         return True
 

@@ -259,9 +259,11 @@ class Recorder:
         mine = object()
         if self._arming.setdefault("mark", mine) is not mine:
             return False
-        self.armed = self._arm(kind)
-        if not self.armed:
-            self._arming.clear()
+        try:
+            self.armed = self._arm(kind)
+        finally:  # also of an interrupt: the next mark arms
+            if not self.armed:
+                self._arming.clear()
         return self.armed
 
     def _may_be_taken_over(self) -> bool:

@@ -2,6 +2,8 @@
 
 from threading import Event, Thread
 
+import pytest
+
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER
 from tests.processes.monitored import LIMIT_S
@@ -61,3 +63,21 @@ def test_a_forked_child_arms_anew_even_where_its_parent_was_at_it() -> None:
     assert not one.armed
     one.mark(BACKWARD_ENTER)
     assert asked == [BACKWARD_ENTER] * 2
+
+
+def test_a_mark_that_is_interrupted_as_it_arms_leaves_it_to_the_next() -> None:
+    """Ctrl-C in the first backward of a fork that goes on: it was never watched."""
+    asked: list[int] = []
+
+    def interrupted(kind: int) -> bool:
+        asked.append(kind)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return True
+
+    one = Recorder(interrupted, trip=_raise)
+    with pytest.raises(KeyboardInterrupt):
+        one.mark(BACKWARD_ENTER)
+    one.mark(BACKWARD_ENTER)
+    assert one.armed
+    assert len(one.tail(10)) == 2
