@@ -18,6 +18,8 @@ OVERLAY_ENDS: Final = {
     marks.COMPILE_LEAVE: COMPILE,
     marks.CHECKPOINT_LEAVE: CHECKPOINT,
 }
+SAVES: Final = (marks.CHECKPOINT_ENTER, marks.CHECKPOINT_LEAVE)
+"""`torch.save`, of whatever: within a fetch or a backward it is a part of that."""
 NAMED_PHASES: Final[dict[str, int]] = {
     "eval": EVALUATION,
     "evaluate": EVALUATION,

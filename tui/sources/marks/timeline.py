@@ -16,7 +16,7 @@ from .iterators import Iterators
 from .ledger import Ledger
 from .loaders import DescribedLoaders
 from .open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
-from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
+from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, SAVES, Name, Overlays
 from .plain import Mark, MarkColumns, columns_of, plain_run
 
 Description = tuple[Loader, bool]
@@ -76,8 +76,7 @@ class Timeline:
             marks.READY: self._batches_ready,
             marks.PHASE_ENTER: lambda t_ns, name: self._enter(NAMED_PHASES.get(name, name), t_ns),
             marks.PHASE_LEAVE: lambda t_ns, name: self._leave(NAMED_PHASES.get(name, name), t_ns),
-            **dict.fromkeys(OVERLAY_BEGINS, self._overlay_enter),
-            **dict.fromkeys(OVERLAY_ENDS, self._overlay_leave),
+            **dict.fromkeys((*OVERLAY_BEGINS, *OVERLAY_ENDS), self._overlay),
         }
 
     def feed(self, mark: Mark) -> list[Step]:
@@ -115,11 +114,6 @@ class Timeline:
                 done += self.feed(some[at])
                 at += 1
         return done
-
-    @property
-    def trained(self) -> bool:
-        """A backward has been seen."""
-        return self._boundary.trained
 
     def joins(self, steps: int) -> None:
         """The marks to come begin within a step, after so many."""
@@ -367,11 +361,14 @@ class Timeline:
     def _batches_ready(self, _: int, ready: int | None) -> None:
         self._ready = ready
 
-    def _overlay_enter(self, t_ns: int, _: None) -> None:
-        self._enter(OVERLAY_BEGINS[self._last[0]], t_ns)
-
-    def _overlay_leave(self, t_ns: int, _: None) -> None:
-        self._leave(OVERLAY_ENDS[self._last[0]], t_ns)
+    def _overlay(self, t_ns: int, _: None) -> None:
+        kind = self._last[0]
+        if kind in SAVES and (self._fetch_depth or self._backward_depth):
+            return  # a dataset that keeps what it has made: its batches are waited for
+        if (begun := OVERLAY_BEGINS.get(kind)) is not None:
+            self._enter(begun, t_ns)
+        else:
+            self._leave(OVERLAY_ENDS[kind], t_ns)
 
     def _enter(self, name: Name, t_ns: int) -> None:
         self.ledger.piece(self._number, t_ns, self._overlays.innermost)
