@@ -96,7 +96,7 @@ def socket(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         return Check("socket", "partly", refused, fix)
     if status.unended_phases:
         unended = f"{count(status.unended_phases)} phases were entered and not left"
-        fix = "with probe.phase(name): leaves it whatever happens"
+        fix = "with probe.phase(name): leaves it; in a generator, once that is read or closed"
         return Check("socket", "partly", f"messages arrive; {unended}", fix)
     return Check("socket", "ok", "messages arrive, none lost")
 

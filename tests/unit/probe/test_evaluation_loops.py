@@ -1,12 +1,14 @@
 """Evaluations in loops of every shape, by the real hooks."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from gpuwatch.probe.wire.marks import PHASE_ENTER, PHASE_LEAVE
 from gpuwatch.tui.sources.marks.loaders import DescribedLoaders
 from tests.unit.probe.held_clock import (
     PLAIN,
@@ -127,3 +129,55 @@ def test_the_end_of_an_evaluation_before_the_training_is_no_step(run: Watched) -
         assert run.counted().steps == run.timeline.steps == 10
         model(batch)
         break
+
+
+@contextmanager
+def named(run: Watched) -> Iterator[None]:
+    """As `probe.phase("evaluation")` does."""
+    recorder = run.recorder
+    recorder.mark(PHASE_ENTER, "evaluation", sight=recorder.name)
+    yield
+    recorder.mark(PHASE_LEAVE, "evaluation", sight=recorder.name)
+
+
+def test_a_named_evaluation_that_nobody_reads_to_its_end_hides_one_step(run: Watched) -> None:
+    """A generator of predictions, of which the first is looked at: the rest of the training was one
+    evaluation."""
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+
+    def predictions() -> Iterator[torch.Tensor]:
+        with named(run):
+            for held_out in loader_of(run):
+                yield model(held_out)
+
+    kept = predictions()
+    for index, batch in enumerate(loader_of(run, rows=40)):
+        model(batch).backward()
+        optimizer.step()
+        if index == 9:
+            next(kept)
+    steps = run.steps()
+    assert (run.timeline.unended, run.timeline.open().user_phase) == (1, None)
+    assert [phases_ms(step) for step in (*steps[1:9], *steps[10:])] == [PLAIN] * 17
+    looked_at = phases_ms(steps[9])  # its own update, and behind the look the whole of a step
+    assert looked_at["evaluation"] + looked_at["optimizer"] == 3 + 10 + sum(PLAIN.values())
+
+
+@pytest.mark.parametrize("is_same_loader", [True, False])
+def test_a_named_evaluation_may_learn_something(run: Watched, is_same_loader: bool) -> None:
+    """A layer over features as of a self-supervised net, or what adapts to each batch."""
+    model, layer = Model(run.clock), Model(run.clock)
+    optimizer, adapts = SlowSGD(model, run.clock), SlowSGD(layer, run.clock)
+    training = loader_of(run, rows=4)
+    for _ in range(3):
+        for batch in training:
+            model(batch).backward()
+            optimizer.step()
+        with named(run):
+            for batch in training if is_same_loader else loader_of(run, rows=4):
+                layer(batch).backward()
+                adapts.step()
+    evaluated = [phases_ms(step).get("evaluation", 0) for step in run.steps()]
+    assert evaluated == [0, 0, 44, 0, 44, 0]
+    assert run.timeline.unended == 0

@@ -48,6 +48,10 @@ class Iterators:
         self._fresh.add(iterator)
         self._trained.discard(iterator)
 
+    def made_unseen(self, iterator: int) -> None:
+        """An iterator was made or reset within what the user has named: whom it served is over."""
+        self._trained.discard(iterator)
+
     def described(self, iterator: int, grad: bool) -> None:
         """The loader of an iterator is known now; `grad`: gradients were on as it was made."""
         self._samples.pop(iterator, None)

@@ -5,9 +5,10 @@ user put it. Their time is taken out of the phase that encloses them, so that al
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ....probe.wire import marks
+from .iterators import Iterators
 from .open_step import CHECKPOINT, COMPILE, EVALUATION, PHASE_NAMES, OpenStep
 
 OVERLAY_BEGINS: Final = {
@@ -31,6 +32,9 @@ NAMED_PHASES: Final[dict[str, int]] = {
     "save": CHECKPOINT,
 }
 """User phases whose name says what they are: all that happens inside is that."""
+
+_ABSORBING: Final = (EVALUATION, CHECKPOINT)
+_UPDATES: Final = (marks.OPTIMIZER_LEAVE, marks.OPTIMIZER_INSIDE)
 
 Name = int | str
 """A phase of `OpenStep`, or a user's own name."""
@@ -59,9 +63,12 @@ class Overlays:
         self.taken_ns = 0
         """Taken out of the interval that is running now."""
         self.unended = 0
-        """Forgotten, since more were open than are kept: the program does not end them."""
+        """Forgotten: more were open than are kept, or the training goes on inside. The program does
+        not end them."""
         self.absorbing = 0
         """Above 0 all marks belong to an overlay (an evaluation that the user named)."""
+        self._trains = 0
+        """Of these marks the last that a step of the training may have."""
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -84,10 +91,12 @@ class Overlays:
     def enter(self, name: Name, t_ns: int) -> None:
         """An overlay begins. Of those that never end the outermost are forgotten."""
         if len(self._open) >= MOST_OPEN:
-            self.absorbing -= self._open.pop(0).name in (EVALUATION, CHECKPOINT)
+            self.absorbing -= self._open.pop(0).name in _ABSORBING
             self.unended += 1
+        if not self.absorbing:
+            self._trains = 0
         self._open.append(_Overlay(name, t_ns))
-        self.absorbing += name in (EVALUATION, CHECKPOINT)
+        self.absorbing += name in _ABSORBING
 
     def leave(self, name: Name, t_ns: int, step: OpenStep) -> None:
         """An overlay ends: its own time goes to its name. One never entered is ignored."""
@@ -98,7 +107,7 @@ class Overlays:
             return
         overlay = self._open[depth]
         for closed in self._open[depth:]:
-            self.absorbing -= closed.name in (EVALUATION, CHECKPOINT)
+            self.absorbing -= closed.name in _ABSORBING
         del self._open[depth:]
         whole_ns = t_ns - overlay.entered_ns
         if self._open:
@@ -111,6 +120,22 @@ class Overlays:
             step.phases[name] = step.phases.get(name, 0) + own_ns
         else:
             step.ns[name] += own_ns
+
+    def absorb(self, kind: int, detail: Any, iterators: Iterators) -> Name | None:
+        """A mark that belongs to an overlay. With the update of a step of the training the name of
+        one that was left open, as in a generator of predictions of which the first are looked at:
+        the step's batch is from an iterator that trained before, and goes on."""
+        if kind == marks.ITERATION:
+            iterators.made_unseen(detail)
+        elif kind == marks.FETCH_ENTER:
+            self._trains = kind if iterators.trains(detail) else 0
+        elif kind == marks.BACKWARD_ENTER and self._trains:
+            self._trains = kind
+        elif kind in _UPDATES and self._trains == marks.BACKWARD_ENTER:
+            self._trains = 0
+            self.unended += 1
+            return next(one.name for one in reversed(self._open) if one.name in _ABSORBING)
+        return None
 
     def passed(self) -> None:
         """A fetch, backward or optimizer happens: user phases around it are frames."""

@@ -95,6 +95,8 @@ class Timeline:
         elif not self._overlays.absorbing:
             self._overlays.passed()
             bound(t_ns, detail)
+        elif (left := self._overlays.absorb(kind, detail, self._iterators)) is not None:
+            self._leave(left, t_ns)
         if not self._done:
             return []
         done, self._done = self._done, []
