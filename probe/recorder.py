@@ -76,7 +76,7 @@ class Recorder:
         self.is_traced: Callable[[], bool] = bool
         """Whether dynamo reads the code that asks, for a graph, and nothing is run."""
         self.trained = False
-        """The owner has run a backward, so other threads cannot take the timeline from it."""
+        """The owner became so by a backward, and other threads cannot take the timeline from it."""
         self.owner = 0
         """Identity of the one thread that marks without asking; 0 while nobody does."""
         self.entries: deque[int] = deque(maxlen=ENTRIES)
@@ -247,7 +247,7 @@ class Recorder:
             return False
         if self.owner == 0 or (kind == marks.BACKWARD_ENTER and self._may_be_taken_over()):
             self.owner = get_ident()
-            self.trained |= kind == marks.BACKWARD_ENTER
+            self.trained = kind == marks.BACKWARD_ENTER
             return True
         if kind == marks.OPTIMIZER_LEAVE and self.newest()[1] == marks.BACKWARD_ENTER:
             # On CUDA an optimizer-in-backward steps on the autograd thread: counted, no phase.

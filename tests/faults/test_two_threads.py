@@ -7,7 +7,15 @@ import pytest
 import torch
 
 from gpuwatch.probe.wire import marks
-from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
+from tests.unit.probe.held_clock import (
+    Model,
+    Rows,
+    SlowSGD,
+    Watched,
+    loader_of,
+    phases_ms,
+    watched,
+)
 
 
 @pytest.fixture
@@ -29,7 +37,7 @@ def training(run: Watched) -> Callable[[], None]:
     return step
 
 
-def elsewhere(step: Callable[[], None]) -> None:
+def elsewhere(step: Callable[[], object]) -> None:
     """Take a step on another thread."""
     thread = Thread(target=step)
     thread.start()
@@ -66,3 +74,20 @@ def test_a_fetch_that_lost_the_timeline_meanwhile_does_not_end_in_it(run: Watche
     kinds = [kind for _, kind, _, _ in run.marks()]
     assert kinds[-1] == marks.OPTIMIZER_LEAVE
     assert marks.FETCH_LEAVE not in kinds
+
+
+def test_the_next_to_train_takes_the_timeline_from_its_prefetcher(run: Watched) -> None:
+    """Trials in threads, each with a loader that another thread reads ahead: of the second only its
+    fetches were seen, and it was called inference."""
+    for _ in range(2):
+        ours = training(run)
+
+        def trial(step: Callable[[], None] = ours) -> None:
+            elsewhere(lambda: next(iter(loader_of(run))))
+            for _ in range(4):
+                step()
+
+        elsewhere(trial)
+        run.recorder.lose_owner()  # as the publisher does once the thread has ended
+        kinds = [kind for _, kind, _, _ in run.marks()]
+        assert kinds.count(marks.BACKWARD_ENTER) == 4
