@@ -187,8 +187,8 @@ def _late(name: str) -> Callable[[Recorder], Detach]:
 def _is_being_spawned() -> bool:
     """Whether this is a spawned or forkserver child that re-imports its main module.
 
-    At that moment it does not know yet whether it will be a daemon. Every process that has imported
-    multiprocessing holds `__mp_main__`; in a spawned one the main module is called so.
+    At that moment it does not know yet whether it will be a DataLoader worker. Every process that
+    has imported multiprocessing holds `__mp_main__`; in a spawned one the main module is called so.
     """
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is None:
@@ -199,11 +199,14 @@ def _is_being_spawned() -> bool:
 
 
 def _is_loader_worker() -> bool:
-    multiprocessing = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None and multiprocessing.current_process().daemon:
-        return True
+    """By torch's word. Where it says nothing by being a daemon, as many are that train."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
-    return worker is not None and worker.get_worker_info() is not None
+    if worker is not None:
+        return worker.get_worker_info() is not None
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None or "torch.utils.data" not in sys.modules:
+        return False
+    return bool(multiprocessing.current_process().daemon)
 
 
 def is_launcher(command: Sequence[str]) -> bool:

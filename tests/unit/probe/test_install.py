@@ -1,5 +1,6 @@
 """install, uninstall, nesting, and what others patched over."""
 
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -12,10 +13,11 @@ import torch
 from torch.utils.data import DataLoader
 
 import probe
-from gpuwatch.probe import api
+from gpuwatch.probe import api, installed
 from gpuwatch.probe.hooks import Detach, backward, checkpoint
 from gpuwatch.probe.installed import Installed
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER
 from tests.processes.monitored import LIMIT_S
 from tests.unit.probe.patched import held
 
@@ -165,3 +167,23 @@ def test_an_install_that_was_interrupted_leaves_nothing_and_the_next_one_install
     assert held()["next"] is not before["next"]
     probe.uninstall()
     assert held() == before
+
+
+@pytest.mark.parametrize("is_spawned", [True, False])
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_daemon_is_watched_unless_it_is_a_loaders_worker(
+    monkeypatch: pytest.MonkeyPatch, is_spawned: bool, loads: bool
+) -> None:
+    """Learners that end with their parent are daemons as well: they had no page, and no reason."""
+    process: Any = multiprocessing.current_process()
+    monkeypatch.setitem(process._config, "daemon", True)
+    monkeypatch.setattr(installed, "_is_being_spawned", lambda: is_spawned)
+    if loads:
+        monkeypatch.setattr(torch.utils.data._utils.worker, "_worker_info", object())
+    probe.install()
+    assert api._installed is not None
+    recorder = api._installed.recorder
+    recorder.mark(FETCH_ENTER)
+    assert recorder.armed is (not loads and not is_spawned), "it has not trained yet"
+    recorder.mark(BACKWARD_ENTER)
+    assert (recorder.armed, recorder.on) == (not loads, not loads)
