@@ -311,6 +311,14 @@ def test_inference_goes_from_fetch_to_fetch(run: Watched) -> None:
     assert [phases_ms(step) for step in steps][1:] == [{"data": 4, "forward": 6}] * 9
 
 
+def test_batches_that_no_backward_follows_are_steps_behind_the_first_sixteen(run: Watched) -> None:
+    model = Model(run.clock)
+    for batch in loader_of(run, rows=80):
+        torch.autograd.grad(model(batch), model.weight)
+    assert [step.count for step in run.steps()] == [16, *[1] * 24]
+    assert run.counted().steps == run.timeline.steps == 40
+
+
 def test_a_sanity_check_before_training_does_not_make_it_inference(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)

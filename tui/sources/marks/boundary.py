@@ -6,7 +6,8 @@
 * no optimizer in `patience` micro-steps, or in `PATIENCE_NS` where none was ever seen (a compiled
   or home-made one): the first fetch after a backward, without a loader the next backward; patience
   becomes twice the longest accumulation seen;
-* no backward ever: from fetch to fetch, at once when gradients are off (inference);
+* no backward ever: from fetch to fetch, at once when gradients are off (inference), else after
+  `PATIENCE` batches (nobody switched them off, or `torch.autograd.grad` makes them);
 * `probe.step()`: there, and nowhere else.
 """
 
@@ -31,6 +32,8 @@ class Boundary:
     def __init__(self) -> None:
         self.trained = False
         """A backward or an optimizer has been seen: this run is no inference."""
+        self._untrained = False
+        """So many batches came without either: the next are steps at once."""
         self._explicit = False
         self._loader_seen = False
         self._updates = 0
@@ -78,9 +81,8 @@ class Boundary:
             return self._optimized(step)
         if self.trained:
             return self._unoptimized(step, t_ns)
-        if step.fetches and (not grad or step.fetches >= PATIENCE):
-            return step.fetches
-        return 0
+        self._untrained |= step.fetches >= PATIENCE
+        return step.fetches if self._untrained or not grad else 0
 
     def steps_before_backward(self, step: OpenStep, t_ns: int) -> int:
         """How many steps the open one is, if a backward that begins now shows that it ended at its
