@@ -27,6 +27,9 @@ COUNTED: Final = (*PRODUCTS, COMPILED, "CudnnRnn", "MkldnnRnn", "ThnnFused", "Sc
 """Nodes that take nearly all the time of a backward that computes, and two launches each of one
 that does not. Where there are none all nodes are counted."""
 
+CLEARED: Final = ("cleared_parameters", "cleared_nodes", "cleared_weights", "cleared_for_input")
+"""As `settings.Settings` has them."""
+
 Owners = Mapping[int, int]
 """The optimizer of each parameter, by identities."""
 
@@ -203,8 +206,8 @@ def _is_in_part(node: Any, useful: set[Any], owners: Owners, key: int) -> bool:
 
 
 def found_in(backwards: list[_Backward]) -> dict[str, Any]:
-    """The fields `cleared_` of `settings.Settings`, of backwards of whose gradients all is known;
-    nothing where whoever cleared them may have read them."""
+    """The fields of `CLEARED`, of backwards of whose gradients all is known; nothing where whoever
+    cleared them may have read them."""
     whole = [one for one in backwards if not one.pending and (one.used or one.lost)]
     lost = [one for one in whole if one.lost and (one.used or one.for_input)]
     parts = [one.parts[key] for one in lost for key in one.lost if key in one.parts]

@@ -19,18 +19,19 @@ from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import BACKWARD_ENTER, OPTIMIZER_ENTER
 from .autocast import autocast_of, first_of, parameter_type_of
-from .cleared import Cleared
+from .cleared import CLEARED, Cleared, Owners
 from .flags import flags
 from .operations import Operations
 from .optimizers import Optimizers
 from .tables import TABLE, tables_of
-from .unused import Unused
+from .unused import UNUSED, Unused
 
 AGAIN_NS: Final = 500_000_000
 """Between two samples at a backward, however long the turn. One is asked for each second: half of
 that, for no two seconds are alike."""
 WALK_AGAIN_NS: Final = 10_000_000_000
-"""Between two walks through a graph, the one sample that costs more than a few microseconds."""
+"""Between two walks through a graph, the one sample that costs more than a few microseconds, and
+between two changes of the optimizers that begin such walks anew."""
 
 
 class SettingsSampler:
@@ -44,6 +45,9 @@ class SettingsSampler:
         self._optimizers = Optimizers()
         self._unused = Unused()
         self._cleared = Cleared()
+        self._owners: Owners = {}
+        """Of the parameters that those two are about."""
+        self._owned_ns = -WALK_AGAIN_NS
         self._operations = Operations(recorder.now_ns)
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
@@ -104,8 +108,25 @@ class SettingsSampler:
         first = first_of(roots)
         if first is None or first.grad_fn is None:
             return {}
-        on_cpu, updated = first.device.type == "cpu", self._optimizers.owners()
+        on_cpu, owners = first.device.type == "cpu", self._optimizers.owners()
         found = self._operations.look(first.grad_fn) if on_cpu else {}
-        if updated and not self._unused.is_known:
-            found |= self._unused.look(first.grad_fn, updated, now_ns)
+        if owners != self._owners:
+            found |= self._owned_by(owners, now_ns)
+        if owners and not self._unused.is_known:
+            found |= self._unused.look(first.grad_fn, owners, now_ns)
         return found
+
+    def _owned_by(self, owners: Owners, now_ns: int) -> dict[str, Any]:
+        """Other optimizers than before, as in a second stage of a training: whose gradients nothing
+        uses is asked anew, and the first of the turn may be gone. Returns what is not known now."""
+        if now_ns - self._owned_ns < WALK_AGAIN_NS:
+            if self._owners.items() <= owners.items():
+                self._owners = owners  # one of those that had not stepped yet
+            return {}
+        is_first = not self._owners
+        self._owners, self._owned_ns = owners, now_ns
+        if is_first:
+            return {}
+        self._first = None
+        self._unused, self._cleared = Unused(), Cleared()
+        return dict.fromkeys((*UNUSED, *CLEARED))

@@ -1,5 +1,6 @@
 """Parameters whose gradients nothing uses, as real loops show them through the real hooks."""
 
+import gc
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from typing import Any
@@ -35,9 +36,14 @@ class Net(nn.Module):
         return out
 
 
-def seen(run: Watched, train: Callable[[], None], seconds: int = 6) -> Settings:
+def seen(
+    run: Watched,
+    train: Callable[[], None],
+    seconds: int = 6,
+    sampler: SettingsSampler | None = None,
+) -> Settings:
     """What is known after so many seconds of a loop."""
-    sampler = SettingsSampler(run.recorder)
+    sampler = sampler or SettingsSampler(run.recorder)
     for _ in range(seconds):
         run.clock.work(1_000)
         sampler.ask()
@@ -62,6 +68,19 @@ def test_a_backbone_that_no_optimizer_has_is_seen(run: Watched) -> None:
     assert (found.unused_parameters, found.graph_parameters) == (4, 6)
     assert found.unused_nodes is not None
     assert found.unused_nodes > 0.5
+
+
+@pytest.mark.parametrize("seconds", [4, 20])
+def test_a_second_stage_is_judged_by_itself(run: Watched, seconds: int) -> None:
+    """All of a net is trained, then its head alone: "nothing is unused" stood from the first."""
+    net, sampler = Net(), SettingsSampler(run.recorder)
+    everything = torch.optim.SGD(net.parameters(), lr=0.1)
+    assert not seen(run, loop(net, everything), seconds, sampler).unused_parameters
+    del everything
+    gc.collect()
+    train = loop(net, torch.optim.SGD(net.head.parameters(), lr=0.1))
+    found = seen(run, train, 16, sampler)
+    assert (found.unused_parameters, found.graph_parameters) == (4, 6)
 
 
 @pytest.mark.parametrize(("ranks", "known"), [(1, 4), (2, None)])
