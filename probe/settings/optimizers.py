@@ -7,13 +7,16 @@ from weakref import ref
 
 from ..loaders import runs_no_code
 from .flags import type_name
-from .tables import tall
+from .tables import TABLE, tall
 
 MOST_KNOWN: Final = 8
 """Optimizers remembered; beyond that the one seen first is looked at anew."""
 MOST_FRAMES: Final = 12
 """Callers that are looked at: a scaler's is the third, with a scheduler's and a trainer's wrapper
 between them the sixth."""
+SILENT: Final = 100
+"""Steps of others that are seen without one of an optimizer: then it is of an earlier stage. One
+that steps once for twenty steps of another is missed for so long by chance in one case of 130."""
 REFUSES_SPARSE: Final = {
     "SGD": ("momentum", "weight_decay", "fused"),
     "Adagrad": ("weight_decay", "fused"),
@@ -28,18 +31,19 @@ SCALER_CALLS: Final = "_maybe_opt_step"
 class _Known:
     """One optimizer, and one gradient of its last look."""
 
-    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "tables", "there")
+    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "seen", "there")
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer: Callable[[], Any] = ref(optimizer)
         self.groups = len(optimizer.param_groups)
         self.facts = facts_of(optimizer)
-        self.tables = _tables_in(optimizer, self.facts)
         self.parameter: Callable[[], Any] = lambda: None
         self.gradient: Callable[[], Any] = lambda: None
         self.there = False
         """The gradient was there as the next backward began."""
         self.kept: bool | None = None
+        self.seen = 0
+        """How many steps were seen of all as it stepped last."""
 
     def look(self, optimizer: Any) -> None:
         """Is last time's gradient still the same tensor? It is where `zero_grad` fills with zeros;
@@ -62,10 +66,14 @@ class Optimizers:
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
         self._last: _Known | None = None
+        self._seen = 0
+        self._largest: _Known | None = None
+        """The one that is reported."""
+        self._tables: list[Callable[[], Any]] = []
 
     def stepping(self, optimizer: Any) -> dict[str, Any]:
-        """What an optimizer shows that begins to step. Of several the one with the most bytes is
-        reported, with the parameters on the CPU of all."""
+        """What an optimizer shows that begins to step. Of several that step the one with the most
+        bytes is reported, with the parameters on the CPU of all."""
         key = id(optimizer)
         known = self._known.get(key)
         if known is None or known.optimizer() is not optimizer:
@@ -75,13 +83,16 @@ class Optimizers:
             known = self._known[key] = _Known(optimizer)
         elif known.groups != len(optimizer.param_groups):
             known.groups, known.facts = len(optimizer.param_groups), facts_of(optimizer)
-            known.tables = _tables_in(optimizer, known.facts)
+            self._largest = None
         known.look(optimizer)
-        self._last = known
-        largest = max(self._known.values(), key=_bytes_of)
+        self._seen += 1
+        known.seen, self._last = self._seen, known
+        using = [one for one in self._known.values() if self._seen - one.seen < SILENT]
+        largest = max(using, key=_bytes_of)
         return {
+            **self._tables_of(largest),
             **largest.facts,
-            "host_parameters": sum(one.facts["host_parameters"] for one in self._known.values()),
+            "host_parameters": sum(one.facts["host_parameters"] for one in using),
             "scaler": _is_scaled(optimizer),
             "set_to_none": None if largest.kept is None else not largest.kept,
         }
@@ -89,12 +100,19 @@ class Optimizers:
     def take_tables(self) -> tuple[list[Any], int]:
         """Of the optimizer that is reported what may be embeddings' tables, and the bytes that it
         updates: once, for the walk that looks for their use is long."""
-        largest = max(self._known.values(), key=_bytes_of, default=None)
-        if largest is None:
+        if self._largest is None:
             return [], 0
-        tables = [one for table in largest.tables if (one := table()) is not None]
-        largest.tables = []
-        return tables, _bytes_of(largest)
+        tables = [one for table in self._tables if (one := table()) is not None]
+        self._tables = []
+        return tables, _bytes_of(self._largest)
+
+    def _tables_of(self, largest: _Known) -> dict[str, Any]:
+        """What is known of the tables as it is reported: nothing where it was not before."""
+        if largest is self._largest:
+            return {}
+        optimizer, self._largest = largest.optimizer(), largest
+        self._tables = [] if optimizer is None else _tables_in(optimizer, largest.facts)
+        return dict.fromkeys(TABLE)
 
     def owners(self) -> dict[int, int]:
         """The known optimizer of each parameter, by identities."""
