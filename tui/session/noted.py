@@ -63,6 +63,8 @@ class NotedStore:
         self._not_finite: NotFinite | None = None
         self._skipped = 0
         self._reported_skipped = 0
+        self._skipped_ns = 0
+        """When the last note of them was made."""
         self._totals: dict[str, deque[tuple[int, float]]] = {}
         self._tokens: deque[float] = deque(maxlen=TOKENS)
         self._flops: float | None = None
@@ -221,7 +223,9 @@ class NotedStore:
         return max(1, step - max(before)) if before else 1
 
     def _skip(self, note: Noted) -> None:
-        self._skipped = round(note.figure)
+        if note.t_ns <= self._skipped_ns:
+            return  # to a monitor that was away a probe sends all that it holds
+        self._skipped, self._skipped_ns = round(note.figure), note.t_ns
         if not self._skipped:
             self._reported_skipped = 0
         elif self._skipped >= max(SKIPPED_IN_A_ROW, 2 * self._reported_skipped):

@@ -107,6 +107,8 @@ def test_steps_skipped_in_a_row_are_an_event_only_when_many() -> None:
     found = store.numerics()
     assert found is not None
     assert numerics_words(found) == ["GradScaler has skipped the last 8 steps"]
+    store.delivered(notes, (), END)
+    assert len(events.newest()) == 2, "a probe sends all anew to a monitor that was away"
 
 
 def test_tokens_are_counted_where_the_run_reports_them_and_else_inferred(store: NotedStore) -> None:
