@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing.process import BaseProcess
 
 import pytest
@@ -181,3 +182,104 @@ def test_a_named_evaluation_may_learn_something(run: Watched, is_same_loader: bo
     evaluated = [phases_ms(step).get("evaluation", 0) for step in run.steps()]
     assert evaluated == [0, 0, 44, 0, 44, 0]
     assert run.timeline.unended == 0
+
+
+def evaluate_in_part(model: Model, validation: DataLoader[torch.Tensor]) -> None:
+    """Ten batches of more, with gradients off around the forward alone: `max_eval_steps`."""
+    for index, held_out in enumerate(validation):
+        with torch.no_grad():
+            model(held_out)
+        if index == 9:
+            break
+
+
+IN_PART_MS = 10 * (40 + 6)
+
+
+def test_an_evaluation_that_is_left_early_is_no_wait_for_data(run: Watched) -> None:
+    model, validation = Model(run.clock), loader_of(run, rows=60, ms=40)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run, rows=60)):
+        model(batch).backward()
+        optimizer.step()
+        if index % 5 == 4:
+            evaluate_in_part(model, validation)
+    steps = run.steps()[1:]
+    evaluated = [{**PLAIN, "evaluation": IN_PART_MS} if at % 5 == 4 else PLAIN for at in range(29)]
+    assert [phases_ms(step) for step in steps] == evaluated
+    assert {(step.samples, step.fetches, step.data_max_ns) for step in steps} == {(2, 1, 4_000_000)}
+    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
+
+
+def test_at_the_top_of_the_loop_the_backward_is_of_the_batch_before(run: Watched) -> None:
+    """What follows the evaluation's last batch is one phase with the training's forward."""
+    model, validation = Model(run.clock), loader_of(run, rows=60, ms=40)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run, rows=60)):
+        if index % 5 == 4:
+            evaluate_in_part(model, validation)
+        model(batch).backward()
+        optimizer.step()
+    with_evaluation = {**PLAIN, "evaluation": IN_PART_MS - 6, "forward": 12}
+    steps = run.steps()[1:]
+    assert [phases_ms(step) for step in steps] == [
+        with_evaluation if at % 5 == 3 else PLAIN for at in range(29)
+    ]
+    assert {step.samples for step in steps} == {2}
+    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
+
+
+def test_behind_an_epoch_the_next_one_may_have_its_iterators_address(run: Watched) -> None:
+    model, validation = Model(run.clock), loader_of(run, rows=60, ms=40)
+    optimizer = SlowSGD(model, run.clock)
+    training = loader_of(run, rows=12)
+    for _epoch in range(4):
+        for batch in training:
+            model(batch).backward()
+            optimizer.step()
+        evaluate_in_part(model, validation)
+    steps = run.steps()
+    begun = {**PLAIN, "startup": 4, "evaluation": IN_PART_MS}
+    del begun["data"]
+    assert [phases_ms(step) for step in steps[6::6]] == [begun] * 3
+    assert sum(step.evaluation_ns > 0 for step in steps) == 3
+    assert {step.samples for step in steps} == {2}
+    assert {loader.evaluation for loader in run.timeline.loaders.all()} == {False, True}
+
+
+def test_beside_a_training_without_a_loader_it_is_one_too(run: Watched) -> None:
+    model, validation = Model(run.clock), loader_of(run, rows=60, ms=40)
+    optimizer = SlowSGD(model, run.clock)
+    for index in range(20):
+        model(torch.ones(3)).backward()
+        optimizer.step()
+        if index % 5 == 4:
+            evaluate_in_part(model, validation)
+    steps = run.steps()
+    assert [step.count for step in steps] == [1] * 20
+    assert sum(step.evaluation_ns for step in steps) == 3 * (IN_PART_MS - 6) * 1_000_000
+    assert not any(step.data_ns or step.samples for step in steps)
+    assert all(loader.evaluation for loader in run.timeline.loaders.all())
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_batches_that_each_step_takes_several_of_are_the_trainings(
+    run: Watched, first: bool
+) -> None:
+    """Unlabelled ones, in front of the labelled one or behind it, made anew in each epoch."""
+    model, unlabelled = Model(run.clock), loader_of(run, rows=36)
+    optimizer = SlowSGD(model, run.clock)
+    labelled = loader_of(run, rows=12)
+    for _epoch in range(3):
+        others, batches = iter(unlabelled), iter(labelled)
+        for _ in range(6):
+            if first:
+                list(islice(others, 3))
+            batch = next(batches)
+            if not first:
+                list(islice(others, 3))
+            model(batch).backward()
+            optimizer.step()
+    steps = run.steps()
+    assert not any(step.evaluation_ns for step in steps)
+    assert {step.samples for step in steps} == {8}

@@ -14,7 +14,7 @@
 from typing import Final
 
 from ....probe.wire import marks
-from .open_step import CHECKPOINT, EVALUATION, OpenStep
+from .open_step import CHECKPOINT, EVALUATION, FORWARD, OTHER, STARTUP, OpenStep
 
 PATIENCE: Final = 16
 """Micro-steps; accumulation over more than this splits the first step wrongly, then never again."""
@@ -48,6 +48,10 @@ class Boundary:
         """`probe.step()` was called: from now on it alone ends steps."""
         self._explicit = True
 
+    def without_loader(self) -> None:
+        """The loader that was seen is an evaluation's, and the training has none."""
+        self._loader_seen = False
+
     def is_plain(self) -> bool:
         """Steps end at the fetch after an optimizer step, and did so last time."""
         return self.trained and not (self._explicit or self._unstepped or self._without_optimizer)
@@ -61,6 +65,17 @@ class Boundary:
             return True
         by_backward = self._without_optimizer and not (self._loader_seen or self._explicit)
         return by_backward and kind == marks.BACKWARD_LEAVE and name in (CHECKPOINT, EVALUATION)
+
+    def gap_before_fetch(self, kind: int, evaluating: bool) -> int:
+        """The phase of the time since the last mark, of that kind, to a fetch or its iterator."""
+        if kind == marks.ITERATION:
+            return STARTUP
+        if kind == marks.FETCH_LEAVE:
+            if evaluating:
+                return EVALUATION
+            if not self.trained:
+                return FORWARD  # inference: what follows a batch is the model
+        return OTHER
 
     def steps_before_fetch(
         self, step: OpenStep, t_ns: int, grad: bool, evaluates: bool = False

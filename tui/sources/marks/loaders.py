@@ -18,6 +18,9 @@ SIZES_APART: Final = 0.03
 kept for each. Sizes that are nearly alike are one: a few boxes more, labels of another length.
 Texts padded to multiples of 64 have eight up to 512."""
 
+Description = tuple[Loader, bool]
+"""A loader, and whether gradients are on where its iterator is first fetched from."""
+
 
 class DescribedLoaders:
     """Loaders by key, with how often each was iterated and whether it serves evaluation."""

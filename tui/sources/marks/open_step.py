@@ -55,6 +55,13 @@ class OpenStep:
         if samples is not None:
             self.samples = (self.samples or 0) + samples
 
+    def fetched_aside(self, fetches: int, samples: int) -> None:
+        """So many of the batches turn out to be an evaluation's, whose time has moved."""
+        self.fetches = max(0, self.fetches - fetches)
+        self.samples = max(0, (self.samples or 0) - samples) or None
+        self.data_max_ns = min(self.data_max_ns, self.ns[DATA])
+        self.ready = None  # it was counted before the first of them
+
     def closed(self, number: int, count: int, end_ns: int, inference: bool) -> Step:
         """The completed step (`count` of them, where several could not be separated)."""
         data, startup, forward, backward, optimizer, other, evaluation, checkpoint, compiling = (

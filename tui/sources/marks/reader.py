@@ -26,9 +26,10 @@ from ...messages import (
 )
 from ...steps import Batch, GpuClock, GpuStep, Step
 from .ledger import Ledger
+from .loaders import Description
 from .merging import merge_gpu_steps, merge_steps
 from .plain import FEWEST_MARKS, Mark
-from .timeline import Description, Timeline
+from .timeline import Timeline
 
 Decoded = Greeting | Batch | Dump | Collectives | Profiled | MemorySeen | Bye
 """What a probe sends, its marks as batches of steps."""

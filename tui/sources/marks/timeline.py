@@ -9,18 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....probe.wire import marks
-from ...messages import BatchSeen, Loader
+from ...messages import BatchSeen
 from ...steps import Open, Step
 from .boundary import BEFORE_FORWARD, Boundary
 from .iterators import Iterators
 from .ledger import Ledger
-from .loaders import DescribedLoaders
+from .loaders import DescribedLoaders, Description
 from .open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
 from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, SAVES, Name, Overlays
 from .plain import Mark, MarkColumns, columns_of, plain_run
-
-Description = tuple[Loader, bool]
-"""A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
 class Timeline:
@@ -162,6 +159,7 @@ class Timeline:
         self._expected, self._last = self._number + 1, (marks.FETCH_ENTER, end_ns)
         self._since_ns, self._step = end_ns, OpenStep(end_ns)
         self._step.ready = run.ready[-1]
+        self._iterators.trained_alone()
         self.loaders.serves(iterator, evaluation=False)
         return run.marks
 
@@ -185,6 +183,7 @@ class Timeline:
             self._done.append(self._step.closed(self.steps, count, self._since_ns, inference))
         step = None if self._spoiled else self._step
         self.ledger.end(step, self.steps, count, self._since_ns)
+        self._iterators.step_ended(step is not None and self._step.backwards > 0)
         self._spoiled = False
         self._step = OpenStep(self._since_ns)
 
@@ -193,11 +192,16 @@ class Timeline:
     def _iteration(self, t_ns: int, iterator: int) -> None:
         gap, ns = OTHER, 0
         if self._fetch_depth == 0:
-            gap = self._gap_before_fetch()
+            gap = self._boundary.gap_before_fetch(self._kind, self._evaluating)
+            behind_a_batch = self._kind == marks.FETCH_LEAVE
             ns = self._close(gap, t_ns, marks.ITERATION)
+            if gap == OTHER and behind_a_batch:
+                self._iterators.add_time(gap, ns)
+                self.ledger.belongs(self._iterators.current)
             if count := self._boundary.steps_before_iterator(self._step, t_ns):
                 self._end_step(count)  # `iter(loader)` is the first part of its first fetch
-        self._iterators.started(iterator)
+        if self._iterators.started(iterator, self._step):
+            self._evaluated(iterator)
         if gap == STARTUP and iterator == self._begun:
             # It is marked once more, by itself, when its workers have been started.
             self._iterators.made(iterator, ns, forked=True)
@@ -213,7 +217,7 @@ class Timeline:
             self.loaders.iterated(iterator, row)
             self._iterators.described(iterator, with_grad)
         grad = self._iterators.needs_grad(iterator)
-        gap = self._gap_before_fetch()
+        gap = self._boundary.gap_before_fetch(self._kind, self._evaluating)
         ns = self._close(gap, t_ns, marks.FETCH_ENTER)
         if gap == STARTUP:
             self._iterators.made(iterator, ns)
@@ -236,16 +240,6 @@ class Timeline:
             self._step.ready = self._ready
         self._ready = None
 
-    def _gap_before_fetch(self) -> int:
-        if self._kind == marks.ITERATION:
-            return STARTUP
-        if self._kind == marks.FETCH_LEAVE:
-            if self._evaluating:
-                return EVALUATION
-            if not self._boundary.trained:
-                return FORWARD  # inference: what follows a batch is the model
-        return OTHER
-
     def _fetch_leave(self, t_ns: int, seen: BatchSeen | None) -> None:
         self._fetch_depth = max(0, self._fetch_depth - 1)
         if self._fetch_depth:
@@ -261,9 +255,8 @@ class Timeline:
         if self._evaluating:
             self.loaders.serves(iterator, evaluation=True)
             return
-        self._iterators.add_time(phase, ns)
+        self._iterators.fetched(self._step, phase, ns, self._samples_of(iterator))
         self.ledger.belongs(iterator)
-        self._step.fetched(ns if phase == DATA else 0, self._samples_of(iterator))
 
     def _samples_of(self, iterator: int) -> int | None:
         size = self._iterators.samples_of(iterator)
@@ -279,9 +272,13 @@ class Timeline:
         if self._evaluating and starts:
             step.evaluation_startup_ns += ns  # its workers are ended in it
         if self._boundary.trained and self._iterators.exhausted(step):
-            self.loaders.serves(iterator, evaluation=True)
-            self.ledger.evaluates(iterator)
+            self._evaluated(iterator)
         self._evaluating = False
+
+    def _evaluated(self, iterator: int) -> None:
+        """Without a backward of its batches: it turned out to be an evaluation's."""
+        self.loaders.serves(iterator, evaluation=True)
+        self.ledger.evaluates(iterator)
 
     def _fetch_failed(self, t_ns: int, _: None) -> None:
         self._fetch_depth = max(0, self._fetch_depth - 1)
@@ -307,7 +304,10 @@ class Timeline:
             return
         self._close(BACKWARD, t_ns, marks.BACKWARD_LEAVE)
         self._step.backwards += 1
-        self._iterators.backward()
+        for iterator in self._iterators.backward(self._step):
+            self._evaluated(iterator)
+        if not self._iterators.current:
+            self._boundary.without_loader()  # another than that of an evaluation, that is
         self.ledger.trains()
         if self._step.fetches:  # else the last that was fetched from may be an evaluation's
             self.loaders.serves(self._iterators.current, evaluation=False)
@@ -367,10 +367,9 @@ class Timeline:
         kind = self._last[0]
         if kind in SAVES and (self._fetch_depth or self._backward_depth):
             return  # a dataset that keeps what it has made: its batches are waited for
-        if (begun := OVERLAY_BEGINS.get(kind)) is not None:
-            self._enter(begun, t_ns)
-        else:
-            self._leave(OVERLAY_ENDS[kind], t_ns)
+        begins = kind in OVERLAY_BEGINS
+        move, names = (self._enter, OVERLAY_BEGINS) if begins else (self._leave, OVERLAY_ENDS)
+        move(names[kind], t_ns)
 
     def _enter(self, name: Name, t_ns: int) -> None:
         self.ledger.piece(self._number, t_ns, self._overlays.innermost)
