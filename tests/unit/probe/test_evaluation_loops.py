@@ -283,3 +283,27 @@ def test_batches_that_each_step_takes_several_of_are_the_trainings(
     steps = run.steps()
     assert not any(step.evaluation_ns for step in steps)
     assert {step.samples for step in steps} == {8}
+
+
+def test_gradients_that_are_on_around_the_forward_alone_make_no_evaluation(run: Watched) -> None:
+    """`torch.set_grad_enabled(False)` at a notebook's top: the start of each epoch was one."""
+    model, training = Model(run.clock), loader_of(run, rows=6)
+    optimizer = SlowSGD(model, run.clock)
+    validation = loader_of(run, rows=4)
+    with torch.no_grad():
+        for _epoch in range(4):
+            for batch in training:
+                with torch.enable_grad():
+                    model(batch).backward()
+                optimizer.step()
+            for held_out in validation:
+                model(held_out)
+    steps = run.steps()
+    begun = {"startup": 4, "forward": 6, "backward": 9, "optimizer": 3}
+    assert [phases_ms(step) for step in steps[3:]] == [
+        {**begun, "evaluation": 20},
+        PLAIN,
+        PLAIN,
+    ] * 3
+    assert {(step.samples, step.fetches) for step in steps} == {(2, 1)}
+    assert {loader.evaluation for loader in run.timeline.loaders.all()} == {False, True}

@@ -228,12 +228,13 @@ class Timeline:
         self._optimizer_depth = 0
         if goes_on := not grad and self._iterators.trains(iterator):
             self.loaders.goes_on(iterator)
-        evaluates = self._boundary.trained and not grad and not goes_on
+        trains = goes_on or self.loaders.feeds_training(iterator)
+        evaluates = self._boundary.trained and not grad and not trains
         if count := self._boundary.steps_before_fetch(self._step, t_ns, grad, evaluates):
             self._end_step(count)
         self._iterators.current = iterator
         self._evaluating = evaluates
-        if evaluates and not self.loaders.feeds_training(iterator):
+        if evaluates:
             self._iterators.evaluates(self._step)
             self.ledger.evaluates(iterator)
         if self._step.fetches == 0:
