@@ -24,6 +24,13 @@ MOST_TENSORS: Final = 64
 """Of a batch that is looked at: of a list of thousands its first."""
 KNOWN_ITERATORS: Final = 64
 """Iterators remembered as described; beyond that all are described again, which is harmless."""
+SAMPLERS: Final = (
+    *("SequentialSampler", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler"),
+    "DistributedSampler",
+)
+"""Of torch, by what they are called in it: their length takes no draw."""
+ITERABLE: Final = 1
+"""torch's number for a dataset that is so."""
 
 LoaderRow = tuple[
     int, str, int | None, int | None, bool, bool, int | None, int | None, tuple[int, ...], str
@@ -72,26 +79,43 @@ class LoaderWatch:
 def describe_iterator(iterator: Any) -> LoaderRow:
     """The configuration that an iterator of torch's DataLoader carries."""
     sampler = _named(iterator, "_index_sampler")
-    try:
-        batches: int | None = len(sampler)
-    except Exception as error:
-        if is_by_handler(error):
-            raise
-        batches = None  # an iterable dataset, or a sampler of the user's that does not know
+    is_stream = getattr(iterator, "_dataset_kind", None) == ITERABLE
     dataset = _named(iterator, "_dataset")
     workers = getattr(iterator, "_workers", ())
     return (
         id(sampler),
-        type(iterator).__name__,
+        "stream" if is_stream else type(iterator).__name__,
         _whole(getattr(iterator, "_num_workers", None)),
         _whole(getattr(iterator, "_prefetch_factor", None)),
         bool(getattr(iterator, "_pin_memory", False)),
         bool(getattr(iterator, "_persistent_workers", False)),
         _whole(_named(sampler, "batch_size")),
-        batches,
+        known_length(sampler),
         tuple(worker.pid for worker in workers),
         type(dataset).__name__,
     )
+
+
+def known_length(one: Any) -> int | None:
+    """Of what Python or torch itself counts; None of all others. A sampler of the user's may have
+    to draw an epoch's batches to know how many they are, with the run's own random numbers. torch's
+    samplers ask a dataset, as they do in each epoch without us."""
+    kind: Any = type(one)
+    own: Any = sys.modules.get("torch.utils.data")
+    try:
+        if kind in (list, tuple, range):
+            return len(one)
+        count = None if own is None else getattr(kind, "__len__", None)
+        if count is None:
+            return None
+        if count is own.BatchSampler.__len__:
+            return None if known_length(one.sampler) is None else len(one)
+        if any(count is getattr(own, name).__len__ for name in SAMPLERS):
+            return len(one)
+    except Exception as error:
+        if is_by_handler(error):
+            raise
+    return None
 
 
 def _named(one: Any, name: str) -> Any:

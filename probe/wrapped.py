@@ -7,9 +7,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
-from .circuit_breaker import is_by_handler
 from .hooks import uncounted
-from .loaders import Description, look_at
+from .loaders import Description, known_length, look_at
 from .recorder import Recorder
 from .wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER
 
@@ -167,13 +166,8 @@ def _inner(one: Any) -> Any:
 
 def _describe(inner: Any) -> Description:
     """All that can be known of a foreign pipeline: that it is one."""
-    try:
-        batches: int | None = len(inner)
-    except Exception as error:
-        if is_by_handler(error):
-            raise
-        batches = None  # it is the user's, and need not have one
     name = type(inner).__name__
-    row = (id(inner), "wrap", None, None, False, False, None, batches, (), name)
+    length = known_length(inner)
+    row = (id(inner), "wrap", None, None, False, False, None, length, (), name)
     torch = sys.modules.get("torch")
     return row, torch is None or bool(torch.is_grad_enabled())

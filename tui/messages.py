@@ -26,7 +26,7 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     key: int
     """Identity of the loader within the process."""
     kind: str
-    """Class name of the loader's iterator, or "wrap"."""
+    """Class name of the loader's iterator, "stream" of an iterable dataset, or "wrap"."""
     num_workers: int | None
     """0 loads in the training thread; None where nobody can know (a wrapped iterable)."""
     prefetch_factor: int | None
@@ -34,7 +34,7 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     persistent_workers: bool
     batch_size: int | None
     batches: int | None
-    """Length of the loader where it has one."""
+    """Length of the loader: where torch itself counts it, else as its first whole epoch had."""
     worker_pids: tuple[int, ...]
     dataset: str
     """Class name of the dataset."""

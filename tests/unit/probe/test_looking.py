@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, WeightedRandomSampler
 
 from gpuwatch.probe import loaders, wrapped
 from gpuwatch.probe.deep.memory_facts import types_now
@@ -252,3 +253,48 @@ def test_a_batch_of_any_layout(
     found = look_at([made()])
     assert found is not None
     assert found[0] == samples
+
+
+class Drawing(torch.utils.data.Sampler[list[int]]):
+    """Batches of as many samples as fit, drawn anew; to count them it draws them too."""
+
+    def __iter__(self) -> Iterator[list[int]]:
+        SEEN.append("iter")
+        yield from ([int(torch.randint(9, ()))] for _ in range(4))
+
+    def __len__(self) -> int:
+        SEEN.append("len")
+        return sum(1 for _ in self)
+
+
+ROWS: Any = list(range(9))
+
+
+class Streamed(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        yield from ROWS
+
+
+@pytest.mark.parametrize(
+    ("loader", "batches"),
+    [
+        (DataLoader(ROWS, batch_size=2), 5),
+        (DataLoader(ROWS, batch_size=2, shuffle=True, drop_last=True), 4),
+        (DataLoader(ROWS, batch_size=None), 9),
+        (DataLoader(ROWS, 2, sampler=DistributedSampler(ROWS, num_replicas=3, rank=0)), 2),
+        (DataLoader(ROWS, batch_sampler=[[0, 1], [2]]), 2),
+        (DataLoader(ROWS, 2, sampler=WeightedRandomSampler([1.0] * 6, 6)), 3),
+        (DataLoader(ROWS, batch_sampler=Drawing()), None),
+        (DataLoader(ROWS, 2, sampler=Drawing()), None),
+        (DataLoader(Streamed(), batch_size=2), None),
+    ],
+)
+def test_the_length_of_a_sampler_of_the_users_is_not_asked_for(
+    loader: DataLoader[Any], batches: int | None
+) -> None:
+    """It drew from the run's random numbers, and each loss behind it was another."""
+    row = loaders.describe_iterator(iter(loader))
+    assert row[7] == batches
+    assert row[1] == ("stream" if loader._dataset_kind == 1 else "_SingleProcessDataLoaderIter")
+    assert wrapped._describe(Drawing())[0][7] is None
+    assert wrapped._describe(ROWS)[0][7] == 9

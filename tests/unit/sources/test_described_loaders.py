@@ -82,3 +82,24 @@ def test_a_loader_trains_once_a_backward_has_followed_its_batch() -> None:
     assert described.all()[0].trains
     described.iterated(8, loader(2))
     assert described.all()[0].trains, "in its next epoch too"
+
+
+@pytest.mark.parametrize(("known", "batches"), [(None, 3), (7, 7)])
+def test_the_first_whole_epoch_counts_the_batches_where_nothing_else_does(
+    known: int | None, batches: int
+) -> None:
+    described = DescribedLoaders()
+    described.fetched(7)
+    described.ended(7)  # its beginning was not seen
+    for epoch in range(2):
+        described.iterated(7, structs.replace(loader(2), batches=known))
+        assert described.all()[0].batches == (batches if epoch else known)
+        described.fetched(7)
+        described.fetched(7, 2)
+        described.ended(7)
+    assert described.all()[0].batches == batches
+    described.iterated(8, structs.replace(loader(2), key=2, batches=None))
+    described.fetched(8)
+    described.missed()
+    described.ended(8)
+    assert described.all()[1].batches is None

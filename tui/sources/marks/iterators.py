@@ -84,8 +84,10 @@ class Iterators:
         """Whether gradients were on when it was first fetched from, or nobody knows."""
         return iterator not in self._without_grad
 
-    def saw(self, iterator: int, samples: int) -> None:
-        """A batch of it has so many samples."""
+    def saw(self, iterator: int, samples: int | None) -> None:
+        """A batch of it has so many samples, if any."""
+        if samples is None:
+            return
         if len(self._samples) >= REMEMBERED:
             self._samples.clear()
         self._samples[iterator] = samples

@@ -28,6 +28,8 @@ class DescribedLoaders:
     def __init__(self) -> None:
         self._loaders: dict[int, Loader] = {}
         self._key_of: dict[int, int] = {}
+        self._taken: dict[int, int] = {}
+        """Batches that an iterator has given since its first, which was seen."""
         self._padding: list[Padding] = []
         self._sizes: dict[int, deque[int]] = {}
         self._training: set[int] = set()
@@ -46,6 +48,7 @@ class DescribedLoaders:
             same = (before.dataset, before.batch_size) == (described.dataset, described.batch_size)
             described = replace(
                 described,
+                batches=described.batches or (before.batches if same else None),
                 iterations=max(described.iterations, before.iterations + 1),
                 evaluation=before.evaluation,
                 trains=before.trains,
@@ -60,7 +63,24 @@ class DescribedLoaders:
         self._loaders[key] = described
         if len(self._key_of) >= 64:
             self._key_of.clear()
+            self._taken.clear()
         self._key_of[iterator] = key
+        self._taken[iterator] = 0
+
+    def fetched(self, iterator: int, count: int = 1) -> None:
+        """So many batches of an iterator came."""
+        if iterator in self._taken:
+            self._taken[iterator] += count
+
+    def ended(self, iterator: int) -> None:
+        """An iterator was exhausted: the length of a loader that nothing else tells is known."""
+        taken, loader = self._taken.pop(iterator, 0), self._loader_of(iterator)
+        if taken and loader is not None and loader.batches is None:
+            self._loaders[loader.key] = replace(loader, batches=taken)
+
+    def missed(self) -> None:
+        """Marks were lost, of fetches perhaps."""
+        self._taken.clear()
 
     def batch_size(self, iterator: int) -> int | None:
         """The configured batch size of an iterator's loader."""

@@ -148,8 +148,7 @@ class Timeline:
     def _take_plain(self, some: MarkColumns, at: int, done: list[Step], a_row: int) -> int:
         """Complete plain steps from mark `at`, behind their first one; returns how many marks."""
         iterator, number = self._iterators.current, self._number + 1
-        unsampled = self.ledger.unsampled_before()
-        run = plain_run(some, at, number, self._since_ns, iterator, unsampled)
+        run = plain_run(some, at, number, self._since_ns, iterator, self.ledger.unsampled_before())
         if run is None:
             return 0
         done += run.rows(self.steps, self._step.ready, self._samples_of(iterator), a_row)
@@ -160,6 +159,7 @@ class Timeline:
         self._since_ns, self._step = end_ns, OpenStep(end_ns)
         self._step.ready = run.ready[-1]
         self._iterators.trained_alone()
+        self.loaders.fetched(iterator, run.steps)
         self.loaders.serves(iterator, evaluation=False)
         return run.marks
 
@@ -246,10 +246,10 @@ class Timeline:
         if self._fetch_depth:
             return
         iterator = self._iterators.current
+        self.loaders.fetched(iterator)
         if seen is not None:
             self.loaders.seen(iterator, t_ns, seen)
-            if seen.samples is not None:
-                self._iterators.saw(iterator, seen.samples)
+            self._iterators.saw(iterator, seen.samples)
         first = self._iterators.is_first_fetch(iterator)
         phase = EVALUATION if self._evaluating else STARTUP if first else DATA
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
@@ -268,12 +268,12 @@ class Timeline:
         if self._fetch_depth:
             return
         iterator, step = self._iterators.current, self._step
-        starts = self.loaders.starts_workers(iterator)
         ns = self._close(EVALUATION if self._evaluating else OTHER, t_ns, marks.FETCH_END)
-        if self._evaluating and starts:
+        if self._evaluating and self.loaders.starts_workers(iterator):
             step.evaluation_startup_ns += ns  # its workers are ended in it
         if self._boundary.trained and self._iterators.exhausted(step):
             self._evaluated(iterator)
+        self.loaders.ended(iterator)
         self._evaluating = False
 
     def _evaluated(self, iterator: int) -> None:
@@ -387,6 +387,7 @@ class Timeline:
         """Marks are missing before this one, it is the first, or the clock has jumped back."""
         if self._expected is not None:
             self.lost_marks += max(0, number - self._expected)
+            self.loaders.missed()
             self._spoiled = True
         self._begin_at(t_ns)
 

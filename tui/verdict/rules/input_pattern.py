@@ -209,9 +209,9 @@ def waiting_itself(
 
 
 def split_stream(window: RunFacts) -> str:
-    """What workers need of a dataset without a length, which is iterable: "" for others."""
+    """What workers need of an iterable dataset: "" for others."""
     loader = window.loaders[0] if isinstance(window, StepWindow) and window.loaders else None
-    if loader is None or loader.kind == "wrap" or loader.batches is not None:
+    if loader is None or loader.kind != "stream":
         return ""
     return "; its __iter__ must split the stream by get_worker_info(), or each worker repeats it"
 
