@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import sys
-from typing import Final
+from typing import Any, Final
 
 from . import clock
 from .circuit_breaker import encodable
@@ -31,19 +31,21 @@ class Identity:
         self.probe = VERSION
         self.host = socket.gethostname()
         self.uid = os.getuid()
-        # Ranks come from the environment that launchers set.
-        self.rank = _number("RANK")
+        rank, world_size = _group() or (_number("RANK"), _number("WORLD_SIZE"))
+        self.rank = rank
         self.local_rank = _number("LOCAL_RANK")
-        self.world_size = _number("WORLD_SIZE")
+        self.world_size = world_size
         self.restart_count = _number("TORCHELASTIC_RESTART_COUNT")
         self.endpoint = endpoint
         """`ipc://...`, or None with a `fault` where no socket could be had."""
         self.fault = fault
 
     def but(self, endpoint: str | None, fault: str | None) -> "Identity":
-        """The same process with another endpoint or fault, and the torch that is there by now."""
+        """The same process with another endpoint or fault, and the torch and the group of ranks
+        that are there by now."""
         other = copy.copy(self)
         other.endpoint, other.fault, other.torch = endpoint, fault, torch_version()
+        other.rank, other.world_size = _group() or (self.rank, self.world_size)
         return other
 
     def as_json(self, limit_bytes: int) -> bytes:
@@ -63,6 +65,19 @@ def torch_version() -> str | None:
     it is imported."""
     version = getattr(sys.modules.get("torch"), "__version__", None)
     return None if version is None else str(version)
+
+
+def _group() -> tuple[int, int] | None:
+    """This rank and how many there are, by torch itself: a script may number them without any
+    launcher (`mp.spawn`), or by what srun and mpirun set, long after it was started. None without a
+    group."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        if not distributed.is_initialized():
+            return None
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    except (AttributeError, ValueError, RuntimeError):
+        return None  # not imported, not in this build, or destroyed just now
 
 
 def start_ticks() -> int:

@@ -24,7 +24,7 @@ from .encoding import (
 )
 from .endpoint import Endpoint
 from .figures import resident_bytes, uses_accelerator
-from .identity import Identity, torch_version
+from .identity import Identity
 from .loaders import look_at
 from .mark_feed import MarkFeed, Rare
 from .on_request import QUESTIONS, OnRequest
@@ -239,8 +239,7 @@ class Server:
             if self._recorder.watched:
                 self._ask_settings()
                 self._ask_costs()
-            if self._identity.torch is None and torch_version() is not None:
-                self._describe(self._identity.endpoint, self._identity.fault)
+            self._describe(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
             assert self._endpoint is not None
@@ -362,11 +361,14 @@ class Server:
             endpoint.hold()
         except OSError as error:
             now = None, f"no socket: {error}"
-        if now != (self._identity.endpoint, self._identity.fault):
-            self._describe(*now)
+        self._describe(*now)
 
     def _describe(self, endpoint: str | None, fault: str | None) -> None:
-        self._identity = self._identity.but(endpoint=endpoint, fault=self._breaker.fault or fault)
+        """Rewrite the hello where it has changed: with torch, or with the group of ranks, too."""
+        before, fault = self._identity, self._breaker.fault or fault
+        self._identity = before.but(endpoint=endpoint, fault=fault)
+        if vars(self._identity) == vars(before):
+            return
         self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .. import clock
 from ..discovery.pids import Watchable, find_watchable
 from ..discovery.targets import own_page, python_of
 from ..errors import NothingToMeasureError
 from ..messages import Hello
+from ..model.observations import AnyObservation
 from ..model.snapshot import unseen
 from ..recording.header import header_of
 from ..recording.tape import Tape
@@ -18,7 +19,7 @@ from ..session.live import Connection, LiveProvider
 from ..session.session import Session
 from ..sources.feed import FeedSource
 from ..sources.process import ProcessSource
-from ..sources.without_probe import PageSource
+from ..sources.without_probe import SEARCH_NS, PageSource
 from ..verdict.engine import Engine
 
 if TYPE_CHECKING:
@@ -106,9 +107,10 @@ def _sources(
         sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks))
     else:
         feed = FeedSource(opened.hello, pid, session.lacks_stacks, count_flops)
-        sources[:0] = [PageSource(opened, pid), feed]
-    if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
-        sources.append((ranks_of or _own_ranks)(pid, opened.hello))
+        page, ranks = PageSource(opened, pid), partial(ranks_of or _own_ranks, pid)
+        sources[:0] = [page, feed]
+        several = _is_of_several(opened.hello)
+        sources.append(ranks(opened.hello) if several else LateRanks(page, ranks))
     if stacks:
         from ..sources.stacks import StacksSource
 
@@ -122,6 +124,44 @@ def _sources(
             )
         )
     return sources
+
+
+def _is_of_several(hello: Hello) -> bool:
+    return hello.rank is not None and (hello.world_size or 1) > 1
+
+
+class LateRanks:
+    """Waits until a process says that it is one of several ranks; then it is their source."""
+
+    name: Final = "ranks"
+
+    def __init__(self, page: PageSource, ranks_of: Callable[[Hello], Source]) -> None:
+        self._page = page
+        self._ranks_of = ranks_of
+        self._ranks: Source | None = None
+
+    @property
+    def interval_ns(self) -> int:
+        """The ranks' own pace, once there are any."""
+        return SEARCH_NS if self._ranks is None else self._ranks.interval_ns
+
+    def open(self) -> None:
+        """Nothing is held before."""
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        """What is seen of the ranks."""
+        if self._ranks is None:
+            if not _is_of_several(self._page.hello):
+                return []
+            found = self._ranks_of(self._page.hello)
+            found.open()
+            self._ranks = found
+        return self._ranks.poll(now_ns)
+
+    def close(self) -> None:
+        """Let go of them."""
+        if self._ranks is not None:
+            self._ranks.close()
 
 
 def _own_ranks(pid: int, hello: Hello) -> Source:

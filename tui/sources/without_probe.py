@@ -8,6 +8,7 @@ from ...probe.wire import page
 from ..discovery.command_lines import has_torch, install_line, run_again
 from ..discovery.state_page import OpenPage
 from ..discovery.targets import own_page
+from ..messages import Hello
 from ..model.observations import AnyObservation, Greeted, Missing, PageSeen
 from .feed import FeedSource
 
@@ -29,15 +30,23 @@ class PageSource:
         self._greeted = False
         self._fault_reported = False
 
+    @property
+    def hello(self) -> Hello:
+        """As it was read last."""
+        return self._page.hello
+
     def open(self) -> None:
         """The page is open already: it is how the process was found."""
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
-        """The words, and the hello the first time."""
+        """The words, and the hello the first time, and as it says which rank this is."""
         seen: list[AnyObservation] = []
-        if self._page.words().state == page.STATE_UNINSTALLED and now_ns >= self._look_ns:
+        if now_ns >= self._look_ns:
             self._look_ns = now_ns + SEARCH_NS
-            self._look_for_another()
+            if self._page.words().state == page.STATE_UNINSTALLED:
+                self._look_for_another()
+            elif self._page.hello.rank is None:
+                self._look_for_rank()
         if not self._greeted:
             self._greeted = True
             seen.append(Greeted(t_ns=now_ns, hello=self._page.hello))
@@ -80,6 +89,14 @@ class PageSource:
             self._page.close()
             self._page = opened
             self._greeted = self._fault_reported = False
+
+    def _look_for_rank(self) -> None:
+        """A script may have its ranks numbered long after it has installed the probe."""
+        try:
+            rank = self._page.reread_hello().rank
+        except ValueError:
+            return  # it is being rewritten
+        self._greeted = self._greeted and rank is None
 
 
 TORCH_NS: Final = 5_000_000_000
