@@ -43,11 +43,14 @@ Description = tuple[LoaderRow, bool]
 
 
 _Unmasked = tuple[int | None, int, int, str | None, bool | None, int | None]
-BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None, "PaddingSeen | None"]
+BatchSeen = tuple[
+    int | None, int, int, str | None, bool | None, int | None, "PaddingSeen | None", tuple[int, ...]
+]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
 memory (None where it is not on the CPU, and while no accelerator is used); its elements where it
-holds integers in two dimensions, which are tokens then; what its attention mask shows."""
+holds integers in two dimensions, which are tokens then; what its attention mask shows; of it and
+what it holds, where these are lists or tuples, how long they are."""
 
 
 class LoaderWatch:
@@ -169,7 +172,7 @@ def look_at(batch: Any) -> BatchSeen | None:
     from .padding import TOKENS, padding_of  # by the training thread, which cannot fork meanwhile
 
     def look(held: list[Any]) -> BatchSeen:
-        return (*_seen(held, TOKENS), padding_of(batch, torch))
+        return (*_seen(held, TOKENS), padding_of(batch, torch), _lengths(batch))
 
     return past_overrides(torch, look, tensors)
 
@@ -227,23 +230,38 @@ def runs_no_code(kind: Any, torch: Any) -> bool:
     return own is torch.Tensor.__torch_dispatch__ or own is torch._C._disabled_torch_dispatch_impl
 
 
+def _lengths(batch: Any) -> tuple[int, ...]:
+    """Of a batch and what it holds, where these are lists or tuples: one of samples, or of what
+    each sample has, is as long as the loader puts together."""
+    found: set[int] = set()
+    for one in (batch, *itertools.islice(_items(batch), MOST_TENSORS)):
+        if issubclass(type(one), tuple):
+            found.add(tuple.__len__(one))
+        elif issubclass(type(one), list):
+            found.add(list.__len__(one))
+    return tuple(sorted(found))
+
+
 def _tensors(batch: Any, torch: Any, depth: int) -> Iterator[Any]:
-    """The tensors of a batch. Only plain containers are looked into, past what a subclass makes of
-    them: an attribute of a user's class could do anything."""
+    """The tensors of a batch, as far as plain containers hold them."""
     kind = type(batch)
     if issubclass(kind, torch.Tensor):
         if runs_no_code(kind, torch):
             yield batch
     elif depth:
-        items: Iterable[Any] = ()
-        if issubclass(kind, dict):
-            items = dict.values(batch)
-        elif issubclass(kind, UserDict):  # a BatchEncoding of transformers
-            held = object.__getattribute__(batch, "__dict__").get("data")
-            items = dict.values(held) if isinstance(held, dict) else ()
-        elif issubclass(kind, tuple):
-            items = tuple.__iter__(batch)
-        elif issubclass(kind, list):
-            items = list.__iter__(batch)
-        for item in itertools.islice(items, MOST_TENSORS):
+        for item in itertools.islice(_items(batch), MOST_TENSORS):
             yield from _tensors(item, torch, depth - 1)
+
+
+def _items(batch: Any) -> Iterable[Any]:
+    """What a plain container holds, past what a subclass makes of it: an attribute of a user's
+    class could do anything."""
+    kind = type(batch)
+    if issubclass(kind, dict):
+        return dict.values(batch)
+    if issubclass(kind, UserDict):  # a BatchEncoding of transformers
+        held = object.__getattribute__(batch, "__dict__").get("data")
+        return dict.values(held) if isinstance(held, dict) else ()
+    if issubclass(kind, tuple):
+        return tuple.__iter__(batch)
+    return list.__iter__(batch) if issubclass(kind, list) else ()

@@ -127,6 +127,8 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     """Of all samples, padding too, where its first tensor holds integers: samples by positions."""
     padding: PaddingSeen | None = None
     """None where it has no mask on the host."""
+    lengths: tuple[int, ...] = ()
+    """Of it and of what it holds, where these are lists or tuples."""
 
 
 class Passed(msgspec.Struct, frozen=True, array_like=True):

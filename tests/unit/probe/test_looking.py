@@ -62,16 +62,22 @@ def nothing_seen() -> Iterator[None]:
 PLAIN = (4, 1, 80, "cpu", None, None, None)
 
 
+def seen(batch: Any) -> Any:
+    """Without how long its lists are."""
+    found = look_at(batch)
+    return found and found[:-1]
+
+
 def test_a_subclass_is_looked_at_past_its_own_functions() -> None:
     batch = torch.zeros(4, 5).as_subclass(Counted)
     SEEN.clear()
-    assert look_at([batch]) == PLAIN
+    assert seen([batch]) == PLAIN
 
 
 def test_a_subclass_with_a_dispatch_of_its_own_is_left_alone() -> None:
     batch = torch.Tensor._make_subclass(Dispatched, torch.zeros(4, 5))
     SEEN.clear()
-    assert look_at([batch]) is None
+    assert seen([batch]) is None
 
 
 def test_bytes_are_added_up_past_a_subclass_s_own_functions() -> None:
@@ -90,10 +96,10 @@ def test_bytes_are_added_up_past_a_subclass_s_own_functions() -> None:
 def test_a_function_mode_sees_nothing() -> None:
     batch = torch.zeros(4, 5)
     with Watching():
-        found = look_at(batch)
+        found = seen(batch)
     assert found == PLAIN
     with torch.device("cpu"):
-        assert look_at(batch) == PLAIN, "what set_default_device puts on for good"
+        assert seen(batch) == PLAIN, "what set_default_device puts on for good"
 
 
 def test_under_a_dispatch_mode_nothing_is_looked_at() -> None:
@@ -157,7 +163,7 @@ def test_containers_are_looked_into_past_what_a_subclass_makes_of_them(
 ) -> None:
     batch = wrap(torch.zeros(4, 5))
     SEEN.clear()
-    assert look_at(batch) == (PLAIN if found else None)
+    assert seen(batch) == (PLAIN if found else None)
 
 
 def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> None:
@@ -176,11 +182,11 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
 
 def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
     x = torch.zeros(4, 5)
-    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", None, None, None)
-    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", None, None, None)
-    assert look_at("text") is None
-    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, 20, None)
-    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", None, None, None)
+    assert seen({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", None, None, None)
+    assert seen([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", None, None, None)
+    assert seen("text") is None
+    assert seen([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, 20, None)
+    assert seen([x] * 1000) == (4, 64, 64 * 80, "cpu", None, None, None)
 
 
 def test_nobody_is_asked_for_pinned_memory_while_no_accelerator_is_used(
@@ -195,10 +201,10 @@ def test_nobody_is_asked_for_pinned_memory_while_no_accelerator_is_used(
         return False
 
     monkeypatch.setattr(torch.Tensor, "is_pinned", is_pinned)
-    assert look_at(torch.zeros(4, 5)) == PLAIN
+    assert seen(torch.zeros(4, 5)) == PLAIN
     assert not asked
     monkeypatch.setattr(loaders, "uses_accelerator", lambda: True)
-    assert look_at(torch.zeros(4, 5)) == (*PLAIN[:4], False, None, None)
+    assert seen(torch.zeros(4, 5)) == (*PLAIN[:4], False, None, None)
     assert asked
 
 
@@ -298,3 +304,22 @@ def test_the_length_of_a_sampler_of_the_users_is_not_asked_for(
     assert row[1] == ("stream" if loader._dataset_kind == 1 else "_SingleProcessDataLoaderIter")
     assert wrapped._describe(Drawing())[0][7] is None
     assert wrapped._describe(ROWS)[0][7] == 9
+
+
+def test_lists_and_tuples_are_as_long_as_they_are_past_what_a_subclass_makes_of_them() -> None:
+    class Endless(list[Any]):
+        def __len__(self) -> int:
+            SEEN.append("len")
+            return 99
+
+    picture = torch.zeros(3, 5, 4)
+    for batch, lengths in (
+        (picture, ()),
+        ([picture] * 8, (8,)),
+        (tuple(zip(*[(picture, {"boxes": picture})] * 8, strict=True)), (2, 8)),
+        ({"images": [picture] * 8, "names": ("a", "b")}, (2, 8)),
+        (Endless([picture] * 8), (8,)),
+    ):
+        found = look_at(batch)
+        assert found is not None
+        assert found[-1] == lengths

@@ -103,3 +103,30 @@ def test_the_first_whole_epoch_counts_the_batches_where_nothing_else_does(
     described.missed()
     described.ended(8)
     assert described.all()[1].batches is None
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "first", "lengths", "samples"),
+    [
+        (8, 8, (2,), 8),
+        (8, 3, (2, 8), 8),
+        (8, 21, (8,), 8),
+        (8, 5, (2,), 5),
+        (8, 4096, (), 8),
+        (1, 64, (2,), 64),
+        (1, 3, (1, 2), 1),
+        (None, 64, (2,), 64),
+        (8, None, (), None),
+    ],
+    ids=[
+        *("plain", "pictures of their own sizes", "texts of their own lengths"),
+        *("an epoch's last", "packed", "batches of the dataset's own", "one picture"),
+        *("nobody knows how many are put together", "no tensor has a dimension"),
+    ],
+)
+def test_samples_are_no_more_than_the_loader_puts_together(
+    batch_size: int | None, first: int | None, lengths: tuple[int, ...], samples: int | None
+) -> None:
+    described = DescribedLoaders()
+    described.iterated(7, structs.replace(loader(2), batch_size=batch_size))
+    assert described.samples_in(7, BatchSeen(first, 1, 80, "cpu", None, lengths=lengths)) == samples

@@ -87,6 +87,17 @@ class DescribedLoaders:
         loader = self._loader_of(iterator)
         return loader.batch_size if loader is not None else None
 
+    def samples_in(self, iterator: int, batch: BatchSeen) -> int | None:
+        """Samples of a batch of an iterator. Where the loader puts several together they are no
+        more than that, and as many where a list in it is as long: pictures of their own sizes lie
+        in one, and the first dimension of each is its channels."""
+        size = self.batch_size(iterator)
+        if size is None or batch.samples is None:
+            return batch.samples
+        if size in batch.lengths:
+            return size
+        return batch.samples if size == 1 else min(size, batch.samples)
+
     def starts_workers(self, iterator: int) -> bool:
         """Its loader is known, and starts workers for each of its iterators."""
         loader = self._loader_of(iterator)

@@ -249,7 +249,7 @@ class Timeline:
         self.loaders.fetched(iterator)
         if seen is not None:
             self.loaders.seen(iterator, t_ns, seen)
-            self._iterators.saw(iterator, seen.samples)
+            self._iterators.saw(iterator, self.loaders.samples_in(iterator, seen))
         first = self._iterators.is_first_fetch(iterator)
         phase = EVALUATION if self._evaluating else STARTUP if first else DATA
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
