@@ -7,7 +7,7 @@ import itertools
 import operator
 import sys
 from collections import UserDict
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .circuit_breaker import is_by_handler
@@ -42,15 +42,15 @@ Description = tuple[LoaderRow, bool]
 """A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
-_Unmasked = tuple[int | None, int, int, str | None, bool | None, int | None]
+_Outline = tuple[int | None, int, int, str | None, bool | None]
 BatchSeen = tuple[
     int | None, int, int, str | None, bool | None, int | None, "PaddingSeen | None", tuple[int, ...]
 ]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
-memory (None where it is not on the CPU, and while no accelerator is used); its elements where it
-holds integers in two dimensions, which are tokens then; what its attention mask shows; of it and
-what it holds, where these are lists or tuples, how long they are."""
+memory (None where it is not on the CPU, and while no accelerator is used); its tokens, where it may
+be a text; what the batch's attention mask shows; of it and what it holds, where these are lists or
+tuples, how long they are."""
 
 
 class LoaderWatch:
@@ -169,10 +169,11 @@ def look_at(batch: Any) -> BatchSeen | None:
     tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
         return None
-    from .padding import TOKENS, padding_of  # by the training thread, which cannot fork meanwhile
+    # By the training thread, which cannot fork meanwhile.
+    from .padding import padding_of, tokens_of
 
     def look(held: list[Any]) -> BatchSeen:
-        return (*_seen(held, TOKENS), padding_of(batch, torch), _lengths(batch))
+        return (*_seen(held), tokens_of(held, torch), padding_of(batch, torch), _lengths(batch))
 
     return past_overrides(torch, look, tensors)
 
@@ -191,7 +192,7 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
         raise
 
 
-def _seen(tensors: list[Any], tokens: Container[str]) -> _Unmasked:
+def _seen(tensors: list[Any]) -> _Outline:
     first = tensors[0]
     return (
         next((int(tensor.size(0)) for tensor in tensors if tensor.dim()), None),
@@ -199,7 +200,6 @@ def _seen(tensors: list[Any], tokens: Container[str]) -> _Unmasked:
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         first.device.type,
         _is_pinned(first) if first.device.type == "cpu" else None,
-        int(first.numel()) if first.dim() == 2 and str(first.dtype) in tokens else None,
     )
 
 

@@ -124,7 +124,7 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     """Whether the first tensor lies in pinned memory; None where it is not on the CPU, or the
     process uses no accelerator."""
     tokens: int | None = None
-    """Of all samples, padding too, where its first tensor holds integers: samples by positions."""
+    """Of all samples, padding too, where its first tensor may be a text: samples by positions."""
     padding: PaddingSeen | None = None
     """None where it has no mask on the host."""
     lengths: tuple[int, ...] = ()

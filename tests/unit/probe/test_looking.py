@@ -185,7 +185,7 @@ def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
     assert seen({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", None, None, None)
     assert seen([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", None, None, None)
     assert seen("text") is None
-    assert seen([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, 20, None)
+    assert seen([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, None, None)
     assert seen([x] * 1000) == (4, 64, 64 * 80, "cpu", None, None, None)
 
 
@@ -323,3 +323,35 @@ def test_lists_and_tuples_are_as_long_as_they_are_past_what_a_subclass_makes_of_
         found = look_at(batch)
         assert found is not None
         assert found[-1] == lengths
+
+
+def table(*largest: int) -> torch.Tensor:
+    """Columns of as many categories each, of 512 samples."""
+    row = torch.arange(512)
+    return torch.stack([row * 7919 % (most + 1) for most in largest], 1)
+
+
+WORDS = table(*[30_000] * 64)
+
+
+@pytest.mark.parametrize(
+    ("batch", "tokens"),
+    [
+        ([WORDS], 512 * 64),
+        ([torch.ones_like(WORDS), WORDS], 512 * 64),
+        ([WORDS[1:2], torch.zeros(3)], 64),
+        ([WORDS.to("meta")], 512 * 64),
+        ([table(900, 5_000), torch.zeros(512)], None),
+        ([table(*[3, 10, 30_000, 2_000, 20, 600, 12_000, 5] * 3), torch.zeros(512)], None),
+        ([WORDS % 2, torch.zeros(512, 3, 8, 8)], None),
+        ([WORDS.double()], None),
+    ],
+    ids=[
+        *("a text", "behind its mask", "one row", "on a device", "user and item"),
+        *("categories", "targets of several labels", "features"),
+    ],
+)
+def test_a_table_is_no_text(batch: Any, tokens: int | None) -> None:
+    found = look_at(batch)
+    assert found is not None
+    assert found[5] == tokens
