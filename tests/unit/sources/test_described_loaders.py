@@ -130,3 +130,16 @@ def test_samples_are_no_more_than_the_loader_puts_together(
     described = DescribedLoaders()
     described.iterated(7, structs.replace(loader(2), batch_size=batch_size))
     assert described.samples_in(7, BatchSeen(first, 1, 80, "cpu", None, lengths=lengths)) == samples
+
+
+def test_another_loader_at_the_same_address_begins_anew() -> None:
+    """Train and held-out loaders that functions make for each epoch: the held-out one trained."""
+    described = DescribedLoaders()
+    described.iterated(7, loader(2))
+    described.serves(7, evaluation=False)
+    described.goes_on(7)
+    described.seen(7, 0, batch(100))
+    held_out = structs.replace(loader(2), dataset="HeldOut", batch_size=32)
+    described.iterated(7, held_out)
+    assert described.all() == [held_out]
+    assert not described.feeds_training(7)

@@ -44,11 +44,14 @@ class DescribedLoaders:
             self._loaders.pop(oldest)
             self._sizes.pop(oldest, None)
             self._training.discard(oldest)
-        if before is not None:
-            same = (before.dataset, before.batch_size) == (described.dataset, described.batch_size)
+        about = described.dataset, described.batch_size
+        if before is not None and (before.dataset, before.batch_size) != about:
+            self._sizes.pop(key, None)  # another one, at the address of one that is gone
+            self._training.discard(key)
+        elif before is not None:
             described = replace(
                 described,
-                batches=described.batches or (before.batches if same else None),
+                batches=described.batches or before.batches,
                 iterations=max(described.iterations, before.iterations + 1),
                 evaluation=before.evaluation,
                 trains=before.trains,
@@ -56,10 +59,8 @@ class DescribedLoaders:
                 batch_tensors=before.batch_tensors,
                 batch_device=before.batch_device,
                 pinned=before.pinned,
-                varies=before.varies if same else None,
+                varies=before.varies,
             )
-            if not same:
-                self._sizes.pop(key, None)
         self._loaders[key] = described
         if len(self._key_of) >= 64:
             self._key_of.clear()
