@@ -9,7 +9,7 @@ from ..wording import numbers
 from ..wording.words import abstains, account, name_of, word_of
 from .comparison import Comparison, Condition, Row, Side
 from .figures import Unit
-from .intervals import RUN_TO_RUN
+from .intervals import LASTS_S, RUN_TO_RUN
 
 SCHEMA: Final = 1
 """Of the JSON: within a version fields are only added."""
@@ -37,7 +37,7 @@ def text_lines(
         cells = value_words(row)
         lines.append(
             f"  {row.figure.name:{NAME}}{cells[0]:>{VALUE}} → {cells[1]:>{VALUE}}   "
-            f"{change_words(row):27}{found_words(row)}".rstrip()
+            f"{change_words(row):30}{found_words(row)}".rstrip()
         )
     lines += ["", *labelled("verdict", [f"A: {verdict_words(a)}", f"B: {verdict_words(b)}"], width)]
     lines += ["", *wrapped("", basis_words(comparison), width)]
@@ -99,9 +99,11 @@ def basis_words(comparison: Comparison) -> str:
     if not comparison.is_one_pair:
         return f"{text} What differs from run to run is measured by the runs of each side."
     return (
-        f"{text} One run a side says nothing of what differs from run to run: {RUN_TO_RUN:.1%} is "
-        f"taken for it, the median of {OF_RUNS} pairs of equal runs on an H200. Loops that the "
-        "host bounds differ by more; folders of several recordings measure it."
+        f"{text} They hold noise that lasts up to {LASTS_S:.0f} s; longer runs make them narrower. "
+        "One run a side says nothing of what differs from run to run: "
+        f"{RUN_TO_RUN:.1%} is taken for it, the median of {OF_RUNS} pairs of equal runs on an "
+        "H200. Loops that the host bounds differ by more, and so do runs of which one alone has a "
+        "neighbour; folders of several recordings measure it."
     )
 
 

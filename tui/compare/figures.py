@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from ..recording.whole_run import COUNTERS, WholeRun
@@ -83,7 +84,7 @@ def settled(run: WholeRun) -> Settled:
 
 def measured(parts: Sequence[Settled]) -> dict[str, Estimate]:
     """Each figure that all the runs of one side have, by its key."""
-    each = [dict(_figures(one)) for one in parts]
+    each = [dict(_figures(one, len(parts) == 1)) for one in parts]
     shared = set.intersection(*({*one} for one in each)) if each else set()
     found = {}
     for figure in FIGURES:
@@ -92,28 +93,31 @@ def measured(parts: Sequence[Settled]) -> dict[str, Estimate]:
     return found
 
 
-def _figures(part: Settled) -> Iterator[tuple[str, Estimate]]:
+def _figures(part: Settled, is_alone: bool) -> Iterator[tuple[str, Estimate]]:
+    """Noise that outlasts a batch is in the errors of a run that is alone on its side: that of
+    several lies in what they differ by."""
     steps, run = part.steps, part.run
     counts = [float(step.count) for step in steps]
     walls = [_wall_ns(step) / 1e6 for step in steps]
-    yield from _known(STEP, ratio_of(walls, counts))
+    mean = partial(ratio_of, seconds=sum(walls) / 1000 if is_alone else None)
+    yield from _known(STEP, mean(walls, counts))
     for phase in PHASES:
         field = phase.key.replace("_ms", "_ns")
         spent = [getattr(step, field) / 1e6 for step in steps]
-        yield from _known(phase, ratio_of(spent, counts))
+        yield from _known(phase, mean(spent, counts))
     if part.gpu_steps:
         of = [float(row.count) for row in part.gpu_steps]
-        yield from _known(GPU_WAIT, ratio_of([row.exposed_ns / 1e6 for row in part.gpu_steps], of))
+        yield from _known(GPU_WAIT, mean([row.exposed_ns / 1e6 for row in part.gpu_steps], of))
     for figure, name in zip(READ, COUNTERS, strict=True):
         rows = [getattr(one, name) for one in run.readings if one.t_ns >= part.since_ns]
         if known := [one for one in rows if one is not None]:
-            yield from _known(figure, ratio_of(known, [1.0] * len(known)))
+            yield from _known(figure, mean(known, [1.0] * len(known)))
     drawn = [one.watts for one in run.power if one.t_ns >= part.since_ns]
-    power = ratio_of(drawn, [1.0] * len(drawn))
+    power = mean(drawn, [1.0] * len(drawn))
     yield from _known(POWER, power)
     if all(step.samples is not None for step in steps):
         samples = [float(step.samples or 0) for step in steps]
-        rate = ratio_of([1000 * one for one in samples], walls)
+        rate = mean([1000 * one for one in samples], walls)
         yield from _known(SAMPLES, rate)
         if rate is not None and power is not None and rate.mean > 0:
             errors = (power.error / power.mean) ** 2 if power.mean else 0.0

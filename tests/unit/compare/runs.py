@@ -1,5 +1,6 @@
 """Runs to compare: from real recordings, and made up."""
 
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,4 +99,18 @@ def correlated(count: int, mean_ms: float, seed: int, deviation: float = 0.05) -
         drift = 0.8 * drift + rng.gauss(0.0, deviation) * 0.6
         length = mean_ms * (1 + drift)
         out.append(max(0.1, length * 3 if rng.random() < 0.005 else length))
+    return out
+
+
+def lasting(
+    seconds: float, lasts_s: float, seed: int, deviation: float = 0.03, mean_ms: float = 100.0
+) -> list[float]:
+    """Step times of a run of about this length whose noise fades within `lasts_s` to a third, as
+    beside a neighbour that comes and goes, or while clocks settle. 0: new in each step."""
+    rng = random.Random(seed)
+    kept = math.exp(-mean_ms / 1000 / lasts_s) if lasts_s else 0.0
+    level, out = rng.gauss(0.0, 1.0), []
+    for _ in range(round(1000 * seconds / mean_ms)):
+        out.append(max(0.1, mean_ms * (1 + deviation * level)))
+        level = kept * level + math.sqrt(1 - kept * kept) * rng.gauss(0.0, 1.0)
     return out

@@ -9,14 +9,24 @@ import pytest
 
 from gpuwatch.tui.compare.comparison import Comparison, compare, condition_of, row_of, side
 from gpuwatch.tui.compare.faces import as_json, text_lines
-from gpuwatch.tui.compare.figures import STEP
+from gpuwatch.tui.compare.figures import STEP, settled
 from gpuwatch.tui.compare.intervals import Estimate
 from gpuwatch.tui.compare.page import page
 from gpuwatch.tui.errors import UsageError
 from gpuwatch.tui.recording.whole_run import WholeRun
-from tests.unit.compare.runs import LAST, correlated, halves, of_times, recorded, saving, slower
+from tests.unit.compare.runs import (
+    LAST,
+    correlated,
+    halves,
+    lasting,
+    of_times,
+    recorded,
+    saving,
+    slower,
+)
 
-STEADY = ("gpt_bf16", "precision_fp32", "loader_workers", "pointwise_unfused", "launch_lstmcell")
+GPU_BOUND = ("gpt_bf16", "precision_fp32", "pointwise_unfused")
+STEADY = (*GPU_BOUND, "loader_workers", "launch_lstmcell")
 """Loops that the GPU, the loader or the host bounds, all of them the same throughout."""
 
 
@@ -39,9 +49,17 @@ def test_twenty_pairs_of_equal_runs_raise_no_alarm() -> None:
 
 def test_twenty_pairs_of_which_one_is_five_percent_slower_are_found() -> None:
     rng = random.Random(20)
-    pairs = [halves(recorded(STEADY[at % len(STEADY)]), rng) for at in range(20)]
+    pairs = [halves(recorded(GPU_BOUND[at % len(GPU_BOUND)]), rng) for at in range(20)]
     worse = [found(a, slower(b, 1.05)) == "worse" for a, b in pairs]
     assert sum(worse) >= 18
+
+
+@pytest.mark.parametrize("name", ["loader_workers", "launch_lstmcell"])
+def test_of_loops_whose_own_pace_sways_twice_as_long_is_found(name: str) -> None:
+    """Ten seconds a side: the pace of one falls by a tenth in them, and 5 % more cannot be told."""
+    rng = random.Random(20)
+    pairs = [halves(recorded(name), rng) for _ in range(10)]
+    assert [found(a, slower(b, 2.0)) for a, b in pairs] == ["worse"] * 10
 
 
 def test_made_up_runs_whose_load_comes_and_goes_raise_no_more_alarms_than_they_may() -> None:
@@ -52,6 +70,41 @@ def test_made_up_runs_whose_load_comes_and_goes_raise_no_more_alarms_than_they_m
         for seed in range(100)
     )
     assert alarms <= 5
+
+
+@pytest.mark.parametrize(("seconds", "lasts_s"), [(15, 0), (15, 30), (60, 10), (120, 30)])
+def test_noise_that_outlasts_a_batch_is_called_a_change_no_more_often_than_stated(
+    seconds: int, lasts_s: int
+) -> None:
+    """Of equal runs more than half were, as batches were taken for independent. The whole table is
+    of `tests.bench.compare_noise`."""
+    pairs = 60
+    alarms = sum(
+        found(
+            of_times(lasting(seconds, lasts_s, 2 * seed)),
+            of_times(lasting(seconds, lasts_s, 2 * seed + 1)),
+        )
+        != "no change found"
+        for seed in range(pairs)
+    )
+    assert alarms <= 6, "3 of 60; by chance twice that"
+
+
+@pytest.mark.parametrize("lasts_s", [0, 3, 30])
+def test_a_step_that_takes_twice_as_long_is_found_in_two_runs_of_15_s(lasts_s: int) -> None:
+    for seed in range(20):
+        a = of_times(lasting(15, lasts_s, 2 * seed))
+        b = of_times(lasting(15, lasts_s, 2 * seed + 1, mean_ms=200.0))
+        assert found(a, b) == "worse"
+
+
+def test_only_what_makes_the_mean_surer_is_left_out_as_warming_up() -> None:
+    """The calmest part of a run that has long settled is no more of the run than the rest."""
+    warm = [200.0 - 5 * at for at in range(20)]
+    left_out = [settled(of_times(warm + lasting(30, 0, seed))).left_out for seed in range(20)]
+    assert min(left_out) >= 10
+    of_noise = [settled(of_times(lasting(30, 10, seed))).left_out > 0 for seed in range(100)]
+    assert sum(of_noise) <= 3
 
 
 def test_a_faster_run_is_better_and_its_samples_more() -> None:
@@ -88,8 +141,8 @@ def test_a_phase_that_a_side_does_not_have_takes_no_time_there(
 
 def test_several_runs_a_side_measure_what_differs_between_them() -> None:
     """Equal within, 10 % apart from run to run: no change can be found in one of 5 %."""
-    a = [of_times(correlated(200, mean, 1, 0.01)) for mean in (95.0, 105.0, 100.0)]
-    b = [of_times(correlated(200, mean, 2, 0.01)) for mean in (100.0, 110.0, 105.0)]
+    a = [of_times(correlated(1200, mean, 1, 0.01)) for mean in (95.0, 105.0, 100.0)]
+    b = [of_times(correlated(1200, mean, 2, 0.01)) for mean in (100.0, 110.0, 105.0)]
     comparison = compare(side("a", a, LAST), side("b", b, LAST))
     assert comparison.step is not None
     assert comparison.step.found == "no change found"
