@@ -4,16 +4,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import median
 from typing import Final, Literal
 
 from ..errors import UsageError
 from ..model.snapshot import Snapshot
 from ..recording.whole_run import WholeRun
-from .figures import FIGURES, STEP, Figure, Settled, measured, settled
+from .figures import FIGURES, SAMPLES, STEP, Figure, Settled, measured, settled
 from .intervals import CONFIDENCE, Change, Estimate, change
 
 WORTH: Final = 0.002
 """Part of a step from which a phase is worth a row, on either side."""
+
+SAME_SIZE: Final = 0.01
+"""Steps of both sides hold as many samples: by so much as a part they may differ."""
 
 Found = Literal["better", "worse", "changed", "no change found"]
 
@@ -36,6 +40,13 @@ class Side:
     def left_out(self) -> int:
         """Steps before the runs had settled."""
         return sum(run.left_out for run in self.runs)
+
+    @property
+    def samples_step(self) -> float | None:
+        """Samples that most steps hold about; None where they are not known."""
+        rows = [(step.samples, step.count) for run in self.runs for step in run.steps]
+        held = [samples / count for samples, count in rows if samples]
+        return median(held) if held and len(held) == len(rows) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +81,25 @@ class Comparison:
         return next((row for row in self.rows if row.figure is STEP), None)
 
     @property
+    def is_resized(self) -> bool:
+        """Steps of one side hold more samples: how long a step takes says nothing of the pace."""
+        return are_of_other_sizes(self.a, self.b)
+
+    @property
+    def head(self) -> Row | None:
+        """What tells which side is faster: the step time, of steps that hold as much."""
+        return self.measured.get(SAMPLES.key) if self.is_resized else self.step
+
+    @property
     def is_one_pair(self) -> bool:
         """One run a side: what differs from run to run was not measured."""
         return len(self.a.runs) == 1 or len(self.b.runs) == 1
+
+
+def are_of_other_sizes(a: Side, b: Side) -> bool:
+    """Whether a step of one side holds more samples; not where that is unknown."""
+    before, after = a.samples_step, b.samples_step
+    return before is not None and after is not None and abs(after - before) > SAME_SIZE * before
 
 
 def side(name: str, runs: Sequence[WholeRun], last: Snapshot) -> Side:
@@ -81,8 +108,8 @@ def side(name: str, runs: Sequence[WholeRun], last: Snapshot) -> Side:
 
 
 def compare(a: Side, b: Side, confidence: float = CONFIDENCE) -> Comparison:
-    """The step time at `confidence`; all else at what leaves as little to chance for all rows
-    together (Bonferroni)."""
+    """What tells which side is faster at `confidence`; all else at what leaves as little to chance
+    for all rows together (Bonferroni)."""
     before, after = measured(a.runs), measured(b.runs)
     step = before.get(STEP.key)
     worth = 0.0 if step is None else WORTH * step.mean
@@ -92,21 +119,25 @@ def compare(a: Side, b: Side, confidence: float = CONFIDENCE) -> Comparison:
         for one in shared
         if one.unit == "ms" and max(before[one.key].mean, after[one.key].mean) < worth
     }
+    resized = are_of_other_sizes(a, b)
+    head = SAMPLES if resized else STEP
     others = max(1, len(shared) - len(small) - 1)
     rows = []
     for figure in shared:
-        level = confidence if figure is STEP else 1 - (1 - confidence) / others
-        rows.append(row_of(figure, before[figure.key], after[figure.key], level))
+        level = confidence if figure is head else 1 - (1 - confidence) / others
+        rows.append(row_of(figure, before[figure.key], after[figure.key], level, resized))
     shown = tuple(row for row in rows if row.figure not in small)
     return Comparison(a, b, shown, tuple(row for row in rows if row.figure in small), confidence)
 
 
-def row_of(figure: Figure, before: Estimate, after: Estimate, confidence: float) -> Row:
-    """One figure's."""
+def row_of(
+    figure: Figure, before: Estimate, after: Estimate, confidence: float, resized: bool = False
+) -> Row:
+    """One figure's. Of steps that hold more samples no time a step is better or worse."""
     moved = change(before, after, confidence)
     if not moved.is_found:
         return Row(figure, moved, "no change found")
-    if figure.better == "neither":
+    if figure.better == "neither" or (resized and figure.unit == "ms"):
         return Row(figure, moved, "changed")
     less = moved.after < moved.before
     return Row(figure, moved, "better" if less == (figure.better == "less") else "worse")

@@ -42,26 +42,45 @@ def text_lines(
     lines += ["", *labelled("verdict", [f"A: {verdict_words(a)}", f"B: {verdict_words(b)}"], width)]
     lines += ["", *wrapped("", basis_words(comparison), width)]
     for condition, holds in failed.items():
-        words = "not measured" if holds is None else "holds" if holds else "does not hold"
-        lines += wrapped("", f"--fail-if {condition.text}: {words}", width)
+        lines += wrapped("", condition_words(comparison, condition, holds), width)
     return lines
 
 
 def headline(comparison: Comparison) -> str:
-    """ "B is slower: a step takes 44.2 ms instead of 42.1 ms, +5.0% (+4.1 to +5.9%)."."""
-    row = comparison.step
+    """ "B is slower: a step takes 44.2 ms instead of 42.1 ms, +5.0% (+4.1 to +5.9%).". By samples a
+    second where steps of one side hold more of them."""
+    row = comparison.head
     if row is None:
         return "Too few steps to compare: at least 5 after warming up on both sides."
     before, after = value_words(row)
+    what, takes, behind = "the step time", "a step takes ", ""
+    if comparison.is_resized:
+        before, after = (words.replace(" /s", " samples/s") for words in (before, after))
+        what, takes, behind = "samples a second", "", f" {size_words(comparison)}."
     if row.found == "no change found":
         low, high = row.change.relative_interval or (0.0, 0.0)
         most = max(abs(low), abs(high))
         return (
-            f"No change found in the step time: {before} and {after}. "
-            f"A change of more than {100 * most:.1f}% would have shown."
+            f"No change found in {what}: {before} and {after}. "
+            f"A change of more than {100 * most:.1f}% would have shown.{behind}"
         )
     word = "faster" if row.found == "better" else "slower"
-    return f"B is {word}: a step takes {after} instead of {before}, {change_words(row)}."
+    return f"B is {word}: {takes}{after} instead of {before}, {change_words(row)}.{behind}"
+
+
+def size_words(comparison: Comparison) -> str:
+    """ "A step holds 64 samples instead of 16"."""
+    before, after = comparison.a.samples_step or 0.0, comparison.b.samples_step or 0.0
+    return f"A step holds {after:,.4g} samples instead of {before:,.4g}"
+
+
+def condition_words(comparison: Comparison, condition: Condition, holds: bool | None) -> str:
+    """ "--fail-if step_ms>+5%: holds"."""
+    words = "not measured" if holds is None else "holds" if holds else "does not hold"
+    text = f"--fail-if {condition.text}: {words}"
+    if comparison.is_resized and condition.of_change and condition.key.endswith("_ms"):
+        text += f". {size_words(comparison)}: samples_s tells which side is faster"
+    return text
 
 
 def side_words(side: Side) -> str:
@@ -154,6 +173,7 @@ def as_json(comparison: Comparison, failed: Mapping[Condition, bool | None]) -> 
         "a": _side(comparison.a),
         "b": _side(comparison.b),
         "figures": {row.figure.key: _row(row) for row in comparison.rows},
+        "judged_by": None if comparison.head is None else comparison.head.figure.key,
         "fail_if": [{"condition": one.text, "holds": holds} for one, holds in failed.items()],
     }
 
@@ -168,6 +188,7 @@ def _side(side: Side) -> dict[str, Any]:
         "torch": run.header.torch,
         "gpus": list(run.gpus),
         "steps": side.steps,
+        "samples_step": None if side.samples_step is None else _number(side.samples_step),
         "left_out": side.left_out,
         "verdict": name_of(finding.kind, finding.sub),
         "headline": finding.headline,

@@ -6,7 +6,15 @@ from typing import Final
 from ..formats import html
 from ..wording import numbers
 from .comparison import Comparison, Condition, Side
-from .faces import basis_words, change_words, headline, side_words, value_words, verdict_words
+from .faces import (
+    basis_words,
+    change_words,
+    condition_words,
+    headline,
+    side_words,
+    value_words,
+    verdict_words,
+)
 
 COLOURS: Final = ("#0969da", "#bf6a02")
 """Of A and B, on white and on black."""
@@ -14,8 +22,8 @@ COLOURS: Final = ("#0969da", "#bf6a02")
 
 def page(comparison: Comparison, failed: Mapping[Condition, bool | None]) -> str:
     """The whole page."""
-    step = comparison.step
-    kind = "critical" if step is not None and step.found == "worse" else ""
+    head = comparison.head
+    kind = "critical" if head is not None and head.found == "worse" else ""
     rows = [
         (
             html.Cell(row.figure.name),
@@ -39,16 +47,12 @@ def page(comparison: Comparison, failed: Mapping[Condition, bool | None]) -> str
             html.paragraph(f"A: {verdict_words(comparison.a)}"),
             html.paragraph(f"B: {verdict_words(comparison.b)}"),
             *(
-                html.paragraph(f"--fail-if {condition.text}: {_holds(holds)}")
+                html.paragraph(condition_words(comparison, condition, holds))
                 for condition, holds in failed.items()
             ),
             html.paragraph(basis_words(comparison), "dim"),
         ),
     )
-
-
-def _holds(holds: bool | None) -> str:
-    return "not measured" if holds is None else "holds" if holds else "does not hold"
 
 
 def _chart(comparison: Comparison) -> str:

@@ -226,6 +226,31 @@ def test_every_face_shows_the_same() -> None:
     assert "&gt;+5%: holds" in written
 
 
+def test_a_larger_batch_is_judged_by_its_samples() -> None:
+    """A step takes twice as long and holds four times as many: it trains twice as fast."""
+    comparison = between(of_times([50.0, 51.0] * 100, 16), of_times([100.0, 102.0] * 100, 64))
+    condition = condition_of("step_ms>+5%")
+    failed = {condition: condition.holds(comparison.measured)}
+    text = " ".join(" ".join(text_lines(comparison, failed, 100)).split())
+    record = as_json(comparison, failed)
+    assert "B is faster: 634 samples/s instead of 317 samples/s" in text
+    assert "A step holds 64 samples instead of 16." in text
+    assert "step_ms>+5%: holds. A step holds 64 samples instead of 16: samples_s tells" in text
+    assert (record["judged_by"], record["figures"]["step_ms"]["found"]) == ("samples_s", "changed")
+    assert (record["a"]["samples_step"], record["b"]["samples_step"]) == (16, 64)
+    assert "B is faster" in page(comparison, failed)
+    assert "verdict critical" not in page(comparison, failed)
+
+
+def test_a_smaller_last_batch_makes_no_other_size() -> None:
+    """Epochs of ten steps; the last of B holds one sample."""
+    a, b = of_times([50.0, 51.0] * 100), of_times([60.0, 61.0] * 100)
+    b.steps[9::10] = [msgspec.structs.replace(step, samples=1) for step in b.steps[9::10]]
+    comparison = between(a, b)
+    assert comparison.head is comparison.step
+    assert "B is slower: a step takes" in " ".join(text_lines(comparison, {}, 200))
+
+
 def test_names_in_a_page_are_escaped() -> None:
     a = side("<script>alert(1)</script>", [of_times([50.0] * 40)], LAST)
     written = page(compare(a, a), {})
