@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from ..recording.whole_run import COUNTERS, WholeRun
 from ..steps import GpuStep, Step
-from .intervals import BATCHES, Estimate, of_runs, ratio_of, settled_from
+from .intervals import BATCHES, Estimate, most_of, of_runs, ratio_of, settled_from
 
 Unit = Literal["ms", "per s", "%", "W", "J", "bytes"]
 Better = Literal["less", "more", "neither"]
@@ -125,9 +125,11 @@ def _figures(part: Settled, is_alone: bool) -> Iterator[tuple[str, Estimate]]:
             joules = power.mean / rate.mean
             freedom = min(power.freedom, rate.freedom)
             yield JOULES.key, Estimate(joules, joules * errors**0.5, freedom)
-    for figure, held in ((PEAK, run.peak_bytes), (HOST, run.host_bytes)):
-        if held:
-            yield figure.key, Estimate(float(held), 0.0, float("inf"))
+    for figure, held in ((PEAK, run.backward_held), (HOST, run.host_held)):
+        seen = [float(size) for t_ns, size in held if t_ns >= part.since_ns]
+        most = run.peak_bytes if figure is PEAK else max((size for _, size in held), default=0)
+        if most:
+            yield from _known(figure, most_of(float(most), seen))
 
 
 def _known(figure: Figure, estimate: Estimate | None) -> Iterator[tuple[str, Estimate]]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import cos, exp, expm1, hypot, inf, log, pi, prod, sqrt, tan
-from statistics import NormalDist, fmean
+from statistics import NormalDist, fmean, stdev
 from typing import Final
 
 BATCHES: Final = 20
@@ -177,6 +177,23 @@ def _fading(batches: int, fades: float) -> tuple[list[float], float]:
         lasting.append(alone + 2 * beside * (sway - kept) / (1 - 2 * kept * sway + kept**2))
     others = sum((1 - lag / batches) * kept ** (lag - 1) for lag in range(1, batches))
     return lasting, alone + 2 * beside * others
+
+
+def most_of(most: float, values: Sequence[float]) -> Estimate | None:
+    """The most of a run, with the error by what comes near it, in order of time. None where fewer
+    than FEWEST_BATCHES can be had.
+
+    The most of other draws of the same kind is another, and more of them do not make it sure: the
+    largest of a stretch spreads about as much as the largest of all (Gumbel's distribution keeps
+    its width). So its deviation is that of the largest of each batch, as parts of their mean.
+    """
+    batches = min(BATCHES, len(values))
+    if batches < FEWEST_BATCHES:
+        return None
+    ends = [batch * len(values) // batches for batch in range(batches + 1)]
+    largest = [max(values[first:end]) for first, end in pairwise(ends)]
+    mean = fmean(largest)
+    return Estimate(most, most * stdev(largest) / mean if mean > 0 else 0.0, batches - 1)
 
 
 def of_runs(estimates: Sequence[Estimate]) -> Estimate:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..messages import Hello
 from ..model.observations import ActivitySeen, Delivered, GpusSeen, Greeted, ProcessesSeen
-from ..steps import GpuStep, Step
+from ..steps import GpuMemory, GpuStep, Step
 from .format import Header
 from .reader import Recording
 
@@ -50,8 +50,11 @@ class WholeRun:
     """Names of the target's GPUs."""
     peak_bytes: int | None = None
     """Most that torch had allocated on one GPU; None without one."""
-    host_bytes: int | None = None
-    """Most that the training process had resident, pages of files excluded."""
+    backward_held: list[tuple[int, int]] = field(default_factory=list)
+    """(perf_counter_ns, bytes) torch had allocated on the fullest GPU as a backward began, or else
+    at the end of a step: near the height of that step."""
+    host_held: list[tuple[int, int]] = field(default_factory=list)
+    """(perf_counter_ns, bytes) the training process had resident, pages of files excluded."""
     curves: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """(perf_counter_ns, value) of what the run has noted of itself: its loss, its gradients' norm.
     What is not finite is left out."""
@@ -77,12 +80,16 @@ def read_whole(recording: Recording) -> WholeRun:
                     run.gpu_steps.append(row)
             for memory in entry.batch.gpu_memory:
                 run.peak_bytes = max(run.peak_bytes or 0, memory.peak_allocated)
+            if entry.batch.gpu_memory:
+                heights = map(_height, entry.batch.gpu_memory)
+                run.backward_held.append((entry.batch.gpu_memory[-1].t_ns, max(heights)))
             for note in entry.batch.notes:
                 if note.kind in ("log", "norm") and not note.why and isfinite(note.figure):
                     name = note.name or "gradient norm"
                     if name in run.curves or len(run.curves) < MOST_CURVES:
                         run.curves.setdefault(name, []).append((note.t_ns, note.figure))
-            rows += len(entry.batch.steps) + len(entry.batch.gpu_steps) + len(entry.batch.notes)
+            rows += len(entry.batch.steps) + len(entry.batch.gpu_steps)
+            rows += len(entry.batch.notes) + len(entry.batch.gpu_memory)
         elif isinstance(entry, ActivitySeen):
             figures = ([getattr(gpu, name) for gpu in entry.gpus] for name in COUNTERS)
             run.readings.append(Reading(entry.t_ns, *map(_mean, figures)))
@@ -95,13 +102,17 @@ def read_whole(recording: Recording) -> WholeRun:
             for process in entry.processes:
                 if process.role == "main":
                     held = process.rss_bytes - (process.file_bytes or 0)
-                    run.host_bytes = max(run.host_bytes or 0, held)
+                    run.host_held.append((entry.t_ns, held))
         rows += 1
         if rows > MOST_ROWS:
             run.ends_early = "it holds more than is read of a recording"
             return run
     run.ends_early = recording.ends_early
     return run
+
+
+def _height(memory: GpuMemory) -> int:
+    return memory.allocated if memory.at_backward is None else memory.at_backward
 
 
 def _mean(figures: list[float | None]) -> float | None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from collections.abc import Sequence
 from math import inf
 
 import msgspec
@@ -249,6 +250,36 @@ def test_a_smaller_last_batch_makes_no_other_size() -> None:
     comparison = between(a, b)
     assert comparison.head is comparison.step
     assert "B is slower: a step takes" in " ".join(text_lines(comparison, {}, 200))
+
+
+def holding(run: WholeRun, host: Sequence[int], torch: Sequence[int]) -> WholeRun:
+    """The same, with what was read of its memory each second."""
+    spread = range(0, run.steps[-1].end_ns, run.steps[-1].end_ns // len(host))
+    run.host_held = list(zip(spread, host, strict=False))
+    run.backward_held = list(zip(spread, torch, strict=False))
+    run.peak_bytes = max(torch)
+    return run
+
+
+def test_memory_that_differs_from_batch_to_batch_is_no_change_and_a_steady_peak_is() -> None:
+    """Batches of texts of many lengths: their most was "+35.0% (+32.3 to +37.8%) worse"."""
+    mib = 2**20
+    host = [283, 230, 241, 265, 228, 270, 233, 255, 262, 226, 249, 238]
+    long = [size if size != 270 else 382 for size in host]
+    a = holding(of_times([50.0] * 300), [one * mib for one in host], [900 * mib] * 12)
+    b = holding(of_times([50.0] * 300), [one * mib for one in long], [1000 * mib] * 12)
+    found = {row.figure.key: row for row in between(a, b).rows}
+    assert found["host_bytes"].change.after == 382 * mib
+    assert found["host_bytes"].found == "no change found"
+    assert found["peak_bytes"].found == "worse"
+    assert condition_of("peak_bytes>+10%").holds(found)
+
+
+def test_what_a_recording_shows_of_memory_is_read_with_its_time() -> None:
+    run = recorded("gpt_bf16")
+    assert len(run.backward_held) >= 5
+    assert len(run.host_held) >= 5
+    assert {"peak_bytes", "host_bytes"} <= {row.figure.key for row in between(run, run).rows}
 
 
 def test_names_in_a_page_are_escaped() -> None:

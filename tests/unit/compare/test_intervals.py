@@ -9,6 +9,7 @@ from gpuwatch.tui.compare.intervals import (
     RUN_TO_RUN,
     Estimate,
     change,
+    most_of,
     of_runs,
     ratio_of,
     settled_from,
@@ -77,3 +78,32 @@ def test_too_few_rows_have_no_error() -> None:
     assert ratio_of([1.0] * 4, [1.0] * 4) is None
     assert ratio_of([0.0] * 9, [0.0] * 9) is None
     assert len(correlated(50, 10.0, 1)) == 50
+
+
+def host_most(seed: int, readings: int) -> Estimate:
+    """Of batches of texts, a few of them long: readings in MiB."""
+    rng = random.Random(seed)
+    held = [200 + rng.lognormvariate(3.5, 1.0) for _ in range(readings)]
+    found = most_of(max(held), held)
+    assert found is not None
+    return of_runs([found])
+
+
+@pytest.mark.parametrize("readings", [(12, 12), (60, 60), (240, 240), (12, 60)])
+def test_the_most_of_equal_runs_is_no_change(readings: tuple[int, int]) -> None:
+    """As readings of one run differ, so does the largest of them from run to run."""
+    first, second = readings
+    alarms = sum(
+        change(host_most(2 * seed, first), host_most(2 * seed + 1, second)).is_found
+        for seed in range(200)
+    )
+    assert alarms <= 20
+
+
+def test_the_most_of_steady_readings_is_as_sure_as_a_run_can_be() -> None:
+    before, after = most_of(1000.0, [900.0] * 30), most_of(1050.0, [945.0] * 30)
+    assert before is not None
+    assert after is not None
+    assert (before.error, after.error) == (0.0, 0.0)
+    assert change(of_runs([before]), of_runs([after])).is_found
+    assert most_of(1000.0, [900.0] * 4) is None
