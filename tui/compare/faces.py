@@ -17,6 +17,8 @@ NAME: Final = 24
 VALUE: Final = 10
 UNRESOLVED: Final = 1.0
 """An interval as wide as the figure itself, which holds no change and half of it as well."""
+UNSTEADY: Final = 0.5
+"""An interval that reaches further from no change, as part of the figure, says hardly anything."""
 OF_RUNS: Final = 87
 """Pairs of equal runs behind RUN_TO_RUN."""
 
@@ -60,6 +62,11 @@ def headline(comparison: Comparison) -> str:
     if row.found == "no change found":
         low, high = row.change.relative_interval or (0.0, 0.0)
         most = max(abs(low), abs(high))
+        if most > UNSTEADY:
+            return (
+                f"The runs are too unsteady to tell {what} apart: {before} and {after}. "
+                f"Longer recordings do, or several a side.{behind}"
+            )
         return (
             f"No change found in {what}: {before} and {after}. "
             f"A change of more than {100 * most:.1f}% would have shown.{behind}"

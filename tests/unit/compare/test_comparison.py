@@ -212,6 +212,15 @@ def test_an_interval_wider_than_the_figure_is_not_resolved() -> None:
     assert "-1" not in text.split("forward", 1)[1].split("\n", 1)[0]
 
 
+def test_runs_whose_own_pace_jumps_are_said_to_be_unsteady() -> None:
+    """ "A change of more than 240% would have shown" told nobody what to do."""
+    jumps = [40.0] * 60 + [90.0] * 40 + [40.0] * 50 + [70.0] * 50
+    comparison = between(of_times(jumps), of_times(jumps[::-1]))
+    text = " ".join(" ".join(text_lines(comparison, {}, 100)).split())
+    assert "too unsteady to tell the step time apart" in text
+    assert "would have shown" not in text
+
+
 def test_every_face_shows_the_same() -> None:
     comparison = between(of_times(correlated(300, 40, 1)), of_times(correlated(300, 50, 2)))
     condition = condition_of("step_ms>+5%")
