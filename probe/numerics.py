@@ -217,8 +217,7 @@ class Numerics:
                 self._recorder.notes.add(t_ns, "norm", "", figure)
                 continue
             arrivals = self._arrivals = self._arrivals + 1
-            if figure - figure == 0.0 and arrivals % NOTED:
-                self._was_bad = False
+            if figure - figure == 0.0 and arrivals % NOTED and not self._was_bad:
                 self._fine = t_ns, figure
                 continue
             is_bad = figure - figure != 0.0

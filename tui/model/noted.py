@@ -16,7 +16,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class NotFinite:
-    """The first number that was NaN or infinite."""
+    """The first number that was NaN or infinite; once it is finite again, the next one."""
 
     name: str
     what: str
@@ -36,6 +36,14 @@ class Numerics:
     not_finite: NotFinite | None
     skipped: int
     """Steps in a row that a GradScaler has skipped by now."""
+
+    @property
+    def is_over(self) -> bool:
+        """What was not finite is again."""
+        first = self.not_finite
+        return first is not None and any(
+            one.name == first.name and one.value is not None for one in self.figures
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ..model.snapshot import StepStats
 from ..settings import Settings
 from ..steps import Step
 from ..verdict.findings import Note
+from ..wording.throughput import NORM, not_finite_words
 from .events import EventStore
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
@@ -29,6 +30,9 @@ LAST_FINE: Final = 64
 SKIPPED_IN_A_ROW: Final = 4
 """Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
 probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
+SCALED_STEPS: Final = 32
+"""A GradScaler halves its scale at each step that it skips: after 16 nothing is left of the 2^16
+that it begins with. A norm is looked at within 16 more."""
 FEWEST_SINCE: Final = 5
 """Steps after FLOPs were counted: from fewer no pace is worked out."""
 LAST_STEPS: Final = 512
@@ -169,7 +173,7 @@ class NotedStore:
     def _take(self, note: Noted) -> None:
         self.clips |= note.kind == "norm"
         if note.kind in ("norm", "log"):
-            self._number(note, "gradient norm" if note.kind == "norm" else note.name)
+            self._number(note, NORM if note.kind == "norm" else note.name)
         elif note.kind == "skipped":
             self._skip(note)
         elif note.kind == "total":
@@ -187,7 +191,9 @@ class NotedStore:
 
     def _number(self, note: Noted, name: str) -> None:
         step = self._step_at(note.t_ns)
-        known, first = self._figures.get(name), self._not_finite
+        known, before = self._figures.get(name), self._not_finite
+        now = None if before is None else self._figures.get(before.name)
+        first = before if now is None or now.value is None else None
         if not note.why and (name in self._fine or len(self._fine) < MOST_FIGURES):
             self._fine.setdefault(name, deque(maxlen=LAST_FINE)).append(step)
         if known is not None and step < known.step:
@@ -201,7 +207,10 @@ class NotedStore:
         what = NAMES.get(note.why, note.why)
         is_before = not self._steps or note.t_ns < self._steps[0].start_ns
         self._not_finite = NotFinite(name, what, step, self._every(name, step), is_before)
-        self._events.add("numerics", note.t_ns, step, not_finite_words(self._not_finite))
+        again = before is not None and before.name == name
+        if not (again and name == NORM):  # a GradScaler tries a larger scale for ever
+            words = _event_words(self._not_finite, again)
+            self._events.add("numerics", note.t_ns, step, words)
 
     def _earlier(self, note: Noted, step: int, first: NotFinite) -> None:
         """A number from before the first that was not finite comes behind it: a norm that was not
@@ -263,21 +272,30 @@ class NotedStore:
         return None if rate is None or rate <= 0 else rate
 
 
-def not_finite_words(found: NotFinite) -> str:
+def _event_words(found: NotFinite, again: bool) -> str:
     """ "gradient norm is NaN", and which steps were not looked at."""
     if found.before:
         return f"{found.name} was {found.what} before this step"
-    text = f"{found.name} is {found.what} for the first time"
+    text = f"{found.name} is {found.what} {'again' if again else 'for the first time'}"
     if found.every > 1:
         text += f" (step {found.step - found.every} was the last one looked at before)"
     return text
 
 
-def not_finite_note(found: NotFinite) -> Note:
-    """Beside every verdict from then on: nothing else about the run matters as much."""
-    since = f"since before step {found.step}" if found.before else f"since step {found.step}"
-    text = f"{found.name} is {found.what} {since}: stop the run or go back"
-    return Note(text, None, "hook")
+def not_finite_note(numerics: Numerics, steps: int, settings: Settings | None) -> Note | None:
+    """Beside every verdict from then on: while it lasts nothing else about the run matters as much.
+    `steps`: so many there were. A norm that is not finite may be a GradScaler on its way to the
+    largest scale."""
+    found = numerics.not_finite
+    if found is None:
+        return None
+    scaled = found.name == NORM and settings is not None and bool(settings.scaler)
+    words = not_finite_words(found, numerics.is_over)
+    if numerics.is_over:
+        return None if scaled else Note(f"{words} and is finite again", None, "hook")
+    if scaled and steps < found.step + SCALED_STEPS:
+        return None
+    return Note(f"{words}: stop the run or go back", None, "hook", urgent=True)
 
 
 def precision_of(settings: Settings | None) -> Precision | None:

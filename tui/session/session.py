@@ -185,12 +185,13 @@ class Session:
         )
 
     def _annotated(self, verdict: Verdict) -> Verdict:
-        """With a note where a number is no longer finite, whatever the verdict is."""
+        """With a note where a number was not finite, whatever the verdict is."""
         verdict = verdict if self._annotate is None else self._annotate(verdict)
         numerics = self._stores.noted.numerics()
-        if numerics is None or numerics.not_finite is None:
+        if numerics is None:
             return verdict
-        return replace(verdict, notes=(not_finite_note(numerics.not_finite), *verdict.notes))
+        note = not_finite_note(numerics, self._stores.steps.total, self._stores.settings)
+        return verdict if note is None else replace(verdict, notes=(note, *verdict.notes))
 
     def _run_ns(self, now_ns: int) -> int:
         """Time stops for the run when its process ends: what was open stays as old as it was."""

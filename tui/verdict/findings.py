@@ -149,6 +149,8 @@ class Note:
     cost: str | None
     """What it costs in this run as far as that was measured: "0.4 ms of each step"."""
     source: EvidenceSource
+    urgent: bool = False
+    """It is worth more than what holds the run back: it is on every view, below the headline."""
 
 
 @dataclass(frozen=True, slots=True)

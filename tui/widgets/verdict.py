@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..model.snapshot import Snapshot
-from ..verdict.findings import Evidence, Finding, Note
+from ..verdict.findings import Finding
 from ..wording.numbers import count, duration, span
 from ..wording.words import (
     ABSTAINS,
     abstains,
     contributor_name,
-    gain_interval_of,
     gain_of,
     glyph_of,
     lasted,
@@ -20,6 +19,18 @@ from ..wording.words import (
     sure_words,
     word_of,
 )
+from .finding_rows import (
+    NARROW,
+    URGENT,
+    URGENT_LINES,
+    also_row,
+    evidence_rows,
+    labelled_rows,
+    next_rows,
+    note_rows,
+    urgent_rows,
+    without_gain,
+)
 from .header import ended_line
 from .panel import Panel, View, shown_at_ns
 from .text import (
@@ -28,11 +39,9 @@ from .text import (
     Span,
     cell_len,
     clip,
-    elided,
     ends,
     length,
     rule,
-    within,
     wrap,
 )
 
@@ -88,17 +97,19 @@ PARTING_INDENT: Final = 7
 
 def parting_lines(snapshot: Snapshot, width: int) -> list[str]:
     """The verdict, then NEXT and the time lost by cause: what stays in the terminal, `width` cells
-    wide, once the screen is left. Nothing while there is no verdict."""
-    finding = snapshot.verdict.finding
+    wide, once the screen is left. While there is no verdict only what is urgent."""
+    finding, notes = snapshot.verdict.finding, snapshot.verdict.notes
+    urgent = [f"{URGENT}  {note.text}" for note in notes if note.urgent]
+    lines = [line for text in urgent for line in _broken(text, "", width)]
     if abstains(finding):
-        return []
+        return lines
     quality = " ".join(_qualities(snapshot, finding)[0].split())
     first = f"{glyph_of(finding)} {word_of(finding)}  {quality}  {finding.headline}"
-    lines = _broken(first, "", width)
+    lines = [*_broken(first, "", width), *lines]
     second = []
     if finding.advice:
         gain = gain_of(finding)
-        advice = _without_gain(finding.advice[0], gain)
+        advice = without_gain(finding.advice[0], gain)
         second.append(f"NEXT {advice}{f'  {gain}' if gain else ''}")
     second.append(lost_words(snapshot.summary))
     if words := " · ".join(filter(None, second)):
@@ -131,10 +142,6 @@ def past_note(snapshot: Snapshot, width: int) -> str:
     return BEFORE + " → ".join(history) if history else ""
 
 
-INDENT = 10
-"""Cells before an evidence line's text, below the label "   NEXT   "."""
-NARROW, NARROW_INDENT = 60, 8
-"""Below this width sources give way to the text, and labels take fewer cells."""
 TINY = 40
 ROOMY = 100
 """From here on the heading has room for earlier verdicts."""
@@ -171,19 +178,20 @@ class VerdictPanel(Panel):
 
 
 def least_rows(view: View, width: int, brief: bool) -> int:
-    """Rows without which NEXT would be cut: it, the headline, and above the overview two lines of
-    evidence. `brief`: beside another view. 0 below forty cells."""
+    """Rows without which NEXT would be cut: it, the headline, what is urgent, and above the
+    overview two lines of evidence. `brief`: beside another view. 0 below forty cells."""
     if width < TINY:
         return 0
     finding = view.snapshot.verdict.finding
     if _is_split(view, width) and not brief:
         width = _left_half(width)
-    action = len(_action("NEXT", finding, width, MOST_ACTION, whole=not brief))
+    action = len(next_rows(finding, width, MOST_ACTION, whole=not brief))
     kept = 0 if brief or width < NARROW else min(KEPT_EVIDENCE, len(finding.evidence))
-    ended = int(view.ended)
+    ended, urgent = int(view.ended), len(urgent_rows(view.snapshot.verdict.notes, width))
     if brief and ended + 1 + action <= 2:
-        return 2
-    return ended + len(headline_rows(view.snapshot, width, HEADED)) + kept + action
+        return 2 + urgent
+    headline = len(headline_rows(view.snapshot, width, HEADED))
+    return ended + headline + urgent + kept + action
 
 
 def _is_split(view: View, width: int) -> bool:
@@ -211,19 +219,23 @@ def _window_notes(snapshot: Snapshot) -> list[str]:
 
 
 def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> list[Row]:
-    """The verdict in `height` rows. The headline is always there, then comes what to do."""
+    """The verdict in `height` rows. The headline is always there, then what is urgent, then comes
+    what to do."""
     if width < TINY:
         return _tiny_rows(view, width, height)
     verdict = view.snapshot.verdict
     finding = verdict.finding
-    out = [ended_line(view, width)] if view.ended and height > 1 else []
-    out += headline_rows(view.snapshot, width, height - len(out))
+    urgent = urgent_rows(verdict.notes, width)[: max(0, height - 1)]
+    notes = [note for note in verdict.notes if not note.urgent]
+    out = [ended_line(view, width)] if view.ended and height > 1 + len(urgent) else []
+    out += headline_rows(view.snapshot, width, height - len(out) - len(urgent))
+    out += urgent
     room = height - len(out)
     if room <= 0:
         return out[:height]
     also = verdict.contributors if alone else ()
-    action = _action("NEXT", finding, width, room)
-    free = room - EVIDENCE - len(also) - len(verdict.notes) - len(action)
+    action = next_rows(finding, width, room)
+    free = room - EVIDENCE - len(also) - len(notes) - len(action)
     # Memory that ends the run soon is worth more than the last number of what only takes time.
     soon = bool(also) and also[0].kind == "memory-growth" and _full_soon(view.snapshot)
     spare = room - len(action) - (1 if soon and room > 2 else 0)
@@ -231,17 +243,17 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     out += evidence_rows(shown, width)
     out += action
     least = len(out)
-    out += [_also(f, width) for f in also]
+    out += [also_row(f, width) for f in also]
     for text in finding.advice[1:] if free > 0 else finding.advice[1:2]:
-        then = _lines("then", text, width, "text", max(1, free))
+        then = labelled_rows("then", text, width, "text", max(1, free))
         out += then
         free -= len(then)
-    kept = 1 if verdict.notes and height >= NOTED else 0
+    kept = 1 if notes and height >= NOTED else 0
     out = out[: max(least, height - kept)]
-    out += note_rows(verdict.notes, width, height - len(out))
+    out += note_rows(notes, width, height - len(out))
     free = height - len(out) - len(verdict.missing)
     for missing in verdict.missing:
-        lines_of_it = _lines("n/a", missing.text, width, "dim", max(1, 1 + free))
+        lines_of_it = labelled_rows("n/a", missing.text, width, "dim", max(1, 1 + free))
         out += lines_of_it
         free -= len(lines_of_it) - 1
     return out[:height]
@@ -253,102 +265,15 @@ def _full_soon(snapshot: Snapshot) -> bool:
     return any(one is not None and one.within_an_hour for one in left)
 
 
-def note_rows(notes: Sequence[Note], width: int, height: int) -> list[Row]:
-    """As many as there is room for; the last says how many more there are."""
-    shown = notes[:height]
-    out = [_note(note, width) for note in shown[:-1]]
-    if shown:
-        hidden = len(notes) - len(shown)
-        out.append(_note(shown[-1], width, f" +{hidden} more" if hidden else ""))
-    return out
-
-
-def _note(note: Note, width: int, more: str = "") -> Row:
-    label = _label("note", width)
-    room = width - len(label.text) - len(more) - 1
-    cost = note.cost or ""
-    if len(note.text) + len(cost) + 2 > room:
-        cost = ""
-    text = clip(note.text, room - len(cost) - (2 if cost else 0))
-    return ends((label, Span(text, "dim")), (Span(f"{cost}{more} ", "dim"),), width, gap=1)
-
-
-def evidence_rows(evidence: Sequence[Evidence], width: int) -> list[Row]:
-    """What the verdict rests on, each number with its source."""
-    return [_evidence("WHY" if i == 0 else "", e, width) for i, e in enumerate(evidence)]
-
-
-def _evidence(word: str, evidence: Evidence, width: int) -> Row:
-    label = _label(word, width) if width >= NARROW else Span("   ")
-    tag = Span(f"[{evidence.source}] ", "dim")
-    room = width - len(label.text) - 1
-    if len(evidence.text) <= room - len(tag.text) - 1 or width >= NARROW:
-        room -= len(tag.text) + 1
-        return ends((label, Span(within(evidence.text, room)[0])), (tag,), width, gap=1)
-    return (label, Span(within(evidence.text, room)[0]))
-
-
-def _label(word: str, width: int, role: str = "dim") -> Span:
-    indent = INDENT if width >= NARROW else NARROW_INDENT
-    return Span(f"   {word:<{indent - 3}}", role)
-
-
-GAIN_GAP: Final = 3
-"""Cells before a gain: with two it read as a part of the sentence that goes on below it."""
-
-
-def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = True) -> list[Row]:
-    """What to do, and what it would gain, over as many of `lines` as it needs; with its
-    parentheses, if `whole`."""
-    if not finding.advice:
-        return []
-    gain = gain_of(finding)
-    label = _label(word, width, "key")
-    room = width - len(label.text) - 1
-    advice = _without_gain(finding.advice[0], gain)
-    if not whole:
-        advice = elided(advice)
-    if width < NARROW:
-        gain = gain.removesuffix(" faster")
-    beside = len(gain) + GAIN_GAP if gain else 1
-    text = within(advice, room - beside, max(1, lines))
-    if width >= NARROW and len(text) == 1:
-        longer = gain_interval_of(finding)
-        gain = longer if len(text[0]) + len(longer) + 2 <= room else gain
-    tail = Span(f"{gain} ", role_of(finding)) if gain else Span(" ")
-    blank = Span(" " * len(label.text))
-    return [
-        ends((label, Span(text[0], "strong")), (tail,), width, gap=1),
-        *((blank, Span(more, "strong")) for more in text[1:]),
-    ]
-
-
-def _without_gain(advice: str, gain: str) -> str:
-    """Without the number that stands beside it already: ", about 5.7x" of "~5.7x faster"."""
-    number = gain.removeprefix("~").removesuffix(" faster")
-    return advice.replace(f", about {number}", "", 1) if number else advice
-
-
-def _also(finding: Finding, width: int) -> Row:
-    label = _label("also", width, role_of(finding))
-    gain = gain_of(finding)
-    tail = Span(f"{gain} " if gain else " ", "dim")
-    room = width - len(label.text) - len(tail.text) - 1
-    text = f"{contributor_name(finding)}: {finding.headline}"
-    return ends((label, Span(within(text, room)[0])), (tail,), width, gap=1)
-
-
-def _lines(word: str, text: str, width: int, role: str, lines: int) -> list[Row]:
-    label = _label(word, width)
-    blank = Span(" " * len(label.text))
-    wrapped = within(text, width - len(label.text) - 1, lines)
-    return [(label if i == 0 else blank, Span(line, role)) for i, line in enumerate(wrapped)]
-
-
 def _tiny_rows(view: View, width: int, height: int) -> list[Row]:
     """Below forty cells: the word, the clause, what to do, and why, broken into lines."""
     finding = view.snapshot.verdict.finding
-    out: list[Row] = headline_rows(view.snapshot, width, height)
+    urgent = [note.text for note in view.snapshot.verdict.notes if note.urgent]
+    kept = URGENT_LINES if urgent else 0
+    out: list[Row] = headline_rows(view.snapshot, width, max(1, height - kept))
+    for text in urgent[: height - len(out)]:
+        lines = wrap(text, width - 2, height - len(out))
+        out += [(Span("▲ " if i == 0 else "  ", "critical"), Span(t)) for i, t in enumerate(lines)]
     if finding.advice and len(out) < height:
         lines = wrap(finding.advice[0], width - 2, height - len(out))
         out += [(Span("→ " if i == 0 else "  ", "key"), Span(t)) for i, t in enumerate(lines)]
@@ -370,7 +295,7 @@ def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[
         clause = clip(finding.headline, width - length(head) - 3)
         out.append(ends(head, (Span(clause, "strong"), Span(" ")), width))
         out += evidence_rows(finding.evidence[:EVIDENCE], width)
-        out += _action("NEXT", finding, width, height - len(out))
+        out += next_rows(finding, width, height - len(out))
     return out[:height]
 
 

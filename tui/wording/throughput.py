@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ..model.noted import Numerics, Throughput
+from ..model.noted import NotFinite, Numerics, Throughput
 from . import numbers
 
 NORM: Final = "gradient norm"
@@ -96,14 +96,22 @@ def _smi(found: Throughput) -> str:
     )
 
 
+def not_finite_words(first: NotFinite, is_over: bool) -> str:
+    """ "loss is NaN since step 300", "acc was NaN at step 7"."""
+    if is_over:
+        when = f"{first.what} before" if first.before else f"{first.what} at"
+        return f"{first.name} was {when} step {first.step}"
+    when = "since before" if first.before else "since"
+    return f"{first.name} is {first.what} {when} step {first.step}"
+
+
 def numerics_words(found: Numerics) -> list[str]:
     """ "loss 0.312 · gradient norm 1.4", and what is wrong with them."""
     lines = []
     if found.not_finite is not None:
         first = found.not_finite
         after = f", after step {first.step - first.every}" if first.every > 1 else ""
-        since = "before step" if first.before else "step"
-        lines.append(f"{first.name} is {first.what} since {since} {first.step}{after}")
+        lines.append(f"{not_finite_words(first, found.is_over)}{after}")
     if found.skipped:
         lines.append(f"GradScaler has skipped the last {numbers.count(found.skipped)} steps")
     shown = [

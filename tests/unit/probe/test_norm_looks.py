@@ -160,6 +160,21 @@ def test_a_nan_is_known_within_two_norms(
     assert bad(recorder)[0] == "nan"
 
 
+@pytest.mark.parametrize("made_at", range(300, 308))
+def test_a_norm_that_is_finite_again_is_known_as_soon(
+    looking: Numerics, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, made_at: int
+) -> None:
+    """Of the others one in eight is noted: a GradScaler's skipped step was a NaN for all these."""
+    number = 0
+    monkeypatch.setattr(recorder, "now_ns", lambda: number)
+    for number in range(1, made_at + 8):
+        looking.norm(torch.tensor(math.inf if made_at <= number < made_at + 4 else 1.0))
+    recorder.notes.turn()
+    newest = max(recorder.notes.to_send(first=True))
+    assert newest[0] >= made_at + 4
+    assert newest[4] == ""
+
+
 @pytest.mark.parametrize("every", [EVERY_WATCHED, MOST_WATCHED, EVERY_ALONE])
 @pytest.mark.parametrize("made_at", [300, 301, 305, 307])
 def test_the_step_of_a_nan_is_exact_however_seldom_looks_are(

@@ -56,8 +56,54 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_step() -> None:
     (event,) = events.newest()
     assert (event.step, event.kind) == (300, "numerics")
     assert "step 298 was the last one looked at before" in event.text
-    assert "NaN since step 300" in not_finite_note(found.not_finite).text
+    note = not_finite_note(found, 302, None)
+    assert note is not None
+    assert note.urgent
+    assert "NaN since step 300" in note.text
     assert numerics_words(found)[0] == "gradient norm is NaN since step 300, after step 298"
+
+
+def test_a_number_that_is_finite_again_stops_no_run_and_hides_no_later_one() -> None:
+    events = EventStore()
+    store = NotedStore(events)
+    logged = [(100, "acc", "nan"), (101, "acc", ""), (200, "loss", "nan")]
+    notes = [Noted(at(step), "log", name, 0.5 * (not why), why) for step, name, why in logged]
+    texts = []
+    for count in (1, 2, 3):
+        store.delivered(notes[count - 1 : count], RUN.steps if count == 1 else (), END)
+        found = store.numerics()
+        assert found is not None
+        note = not_finite_note(found, 400, None)
+        assert note is not None
+        texts.append((note.text, note.urgent))
+    assert texts == [
+        ("acc is NaN since step 100: stop the run or go back", True),
+        ("acc was NaN at step 100 and is finite again", False),
+        ("loss is NaN since step 200: stop the run or go back", True),
+    ]
+    assert [event.text for event in events.newest()] == [
+        "acc is NaN for the first time",
+        "loss is NaN for the first time",
+    ]
+
+
+def test_a_scaler_on_its_way_stops_no_run_and_one_that_finds_no_scale_does() -> None:
+    events = EventStore()
+    store = NotedStore(events)
+    scaled, plain = Settings(scaler=True), Settings(scaler=False)
+    store.delivered([norm(100, "inf")], RUN.steps, END)
+    found = store.numerics()
+    assert found is not None
+    assert not_finite_note(found, 110, scaled) is None
+    lasts, outright = not_finite_note(found, 140, scaled), not_finite_note(found, 110, plain)
+    assert lasts is not None
+    assert lasts == outright
+    assert lasts.urgent
+    store.delivered([norm(104), norm(300, "inf"), norm(302)], (), END)
+    found = store.numerics()
+    assert found is not None
+    assert not_finite_note(found, 400, scaled) is None
+    assert len(events.newest()) == 1
 
 
 def test_a_norm_between_two_looks_that_is_read_late_is_the_first_nan() -> None:
@@ -271,5 +317,7 @@ def test_what_was_not_finite_before_the_first_known_step_has_no_step(store: Note
     assert found is not None
     assert found.not_finite is not None
     assert found.not_finite.before
-    assert "since before step 351" in not_finite_note(found.not_finite).text
+    note = not_finite_note(found, 400, None)
+    assert note is not None
+    assert "since before step 351" in note.text
     assert numerics_words(found)[0] == "gradient norm is NaN since before step 351"
