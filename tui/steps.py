@@ -4,7 +4,7 @@ Recordings hold these structs, so fields are only ever appended.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -185,6 +185,22 @@ class GpuMemory(msgspec.Struct, frozen=True, array_like=True):
     """Part of the device's memory that PyTorch may take; None: all of it, or not known."""
     device_frees: int | None = None
     """Times that memory was given back to the device, since the start: the cache was emptied."""
+
+
+class MemoryPoint(msgspec.Struct, frozen=True):
+    """Memory at a step. Every test makes thousands: a dataclass takes six times as long."""
+
+    step: int
+    t_ns: int
+    bytes: int
+
+
+class RunEvent(msgspec.Struct, frozen=True):
+    """Something that happened at a step and may hold memory, or give it back."""
+
+    step: int
+    kind: Literal["epoch", "evaluation", "checkpoint", "workers"]
+    """An epoch began, workers were started anew; or the step had the other two in it."""
 
 
 class GpuClock(msgspec.Struct, frozen=True, array_like=True):

@@ -1,5 +1,6 @@
 """Figures that no run can have are refused on arrival, so that nothing later has to check."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ def is_plausible(batch: Batch) -> bool:
     parts = (*parts, *batch.padding)
     rows: tuple[Step | GpuStep, ...] = (*batch.steps, *batch.gpu_steps)
     return (
-        all(_is_counted(part) for part in (*parts, *rows))
+        are_counted((*parts, *rows))
         and all(row.count >= 1 and row.start_ns <= row.end_ns for row in rows)
         and all(row.gpu_start_ns <= row.gpu_end_ns for row in batch.gpu_steps)
         and all(0 <= ns < MOST for row in rows for ns in row.phases.values())
@@ -26,6 +27,11 @@ def is_plausible(batch: Batch) -> bool:
         and all(one.kept <= one.positions > 0 for one in batch.padding)
         and all(one.longest <= one.length for one in batch.padding)
     )
+
+
+def are_counted(rows: Iterable[msgspec.Struct]) -> bool:
+    """Whether none of their figures is below 0 or beyond anything."""
+    return all(map(_is_counted, rows))
 
 
 def _is_counted(part: msgspec.Struct) -> bool:

@@ -7,9 +7,9 @@ from typing import Final, get_args
 import msgspec
 
 from ..model.observations import Delivered
-from ..model.plausible import is_plausible
+from ..model.plausible import are_counted, is_plausible
 from .columns import Columns, Table, Values
-from .format import LATEST_NS, MOST_CHUNK_BYTES, Entry, MalformedError
+from .format import LATEST_NS, MOST_CHUNK_BYTES, Entry, MalformedError, Past
 
 KINDS: Final = {str(kind.__struct_config__.tag): kind for kind in get_args(Entry)}
 
@@ -61,8 +61,9 @@ class ChunkReader:
                 raise MalformedError("a place before the first")
             entries = [msgspec.convert(next(rows[place]), Entry) for place in chunk.order]
             for entry in entries:
-                impossible = isinstance(entry, Delivered) and not is_plausible(entry.batch)
-                if impossible or not 0 <= entry.t_ns < LATEST_NS:
+                possible = not isinstance(entry, Delivered) or is_plausible(entry.batch)
+                possible = possible and (not isinstance(entry, Past) or are_counted(entry.rows))
+                if not possible or not 0 <= entry.t_ns < LATEST_NS:
                     raise MalformedError("figures that no run can have")
             return entries
         except (ValueError, LookupError, OverflowError) as error:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from ..model.observations import AnyObservation, Observation
+from ..steps import GpuMemory, MemoryPoint, RunEvent
 
 MAGIC: Final = b"GPUWATCH"
 VERSION: Final = 2
@@ -44,7 +45,22 @@ class Looked(Observation, frozen=True, kw_only=True, tag="looked"):
     """The session judged at this moment: a replay judges there and nowhere else."""
 
 
-Entry = AnyObservation | Looked
+class Past(Observation, frozen=True, kw_only=True, tag="past"):
+    """What a session knew of the time before its recording: a replay judges by it as well."""
+
+    gpu_memory: tuple[GpuMemory, ...] = ()
+    memory: tuple[MemoryPoint, ...] = ()
+    worker_memory: tuple[MemoryPoint, ...] = ()
+    moments: tuple[RunEvent, ...] = ()
+    """As a verdict's window has them."""
+
+    @property
+    def rows(self) -> tuple[msgspec.Struct, ...]:
+        """All of them."""
+        return (*self.gpu_memory, *self.memory, *self.worker_memory, *self.moments)
+
+
+Entry = AnyObservation | Looked | Past
 """What a recording is a sequence of."""
 
 

@@ -13,7 +13,7 @@ import msgspec
 from ..private_files import only_ours
 from . import format as form
 from .chunks import ChunkWriter
-from .format import Entry, Header, frame
+from .format import Entry, Header, Past, frame
 from .tape import Tape, rows_of
 
 EVERY_S: Final = 1.0
@@ -74,15 +74,21 @@ class Recorder:
     """One recording, from `start` to `stop` or to a fault."""
 
     def __init__(
-        self, path: Path, tape: Tape, header: Callable[[int | None], Header], overwrite: bool
+        self,
+        path: Path,
+        tape: Tape,
+        header: Callable[[int | None], Header],
+        past: Callable[[int], Past | None],
+        overwrite: bool,
     ) -> None:
-        """`header` gets the time at which the tape begins. Without `overwrite` a file that is there
-        is a fault."""
+        """`header` and `past` get the time at which the tape begins. Without `overwrite` a file
+        that is there is a fault."""
         self.path = path
         self.fault: str | None = None
         """Why nothing is written any more."""
         self._tape = tape
         self._header = header
+        self._past = past
         self._mode = "wb" if overwrite else "xb"
         self._waiting: deque[Entry] = deque()
         self._rows_waiting = 0
@@ -115,6 +121,9 @@ class Recorder:
             with open(self.path, self._mode, buffering=0, opener=only_ours) as file:
                 begins_ns = self._tape.hand_over(self._take)
                 writer = RecordingWriter(file, self._header(begins_ns))
+                past = None if begins_ns is None else self._past(begins_ns)
+                if past is not None:
+                    writer.write([past])
                 self._write(writer)
                 while not self._stop.wait(EVERY_S):
                     self._write(writer)

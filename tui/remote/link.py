@@ -13,7 +13,7 @@ from ..model.link import LinkStatus
 from ..model.observations import AnyObservation
 from ..model.snapshot import Event as RunEvent
 from ..recording.chunks import KINDS
-from ..recording.format import LATEST_NS, Looked
+from ..recording.format import LATEST_NS, Looked, Past
 from ..session.collector import Clock
 from ..verdict.findings import Signal
 from . import frames
@@ -257,7 +257,9 @@ class Link:
             took_s = (self._near.now_ns() - began_ns) / 1e9
             with self._lock:
                 self._count_untaken()
-                self._come.append([one for one in entries.entries if not isinstance(one, Looked)])
+                self._come.append(
+                    [one for one in entries.entries if not isinstance(one, Looked | Past)]
+                )
             self._last = max(self._last, entries.last)
             self.left_out = entries.left_out
             self._far.reached(entries.now_ns)

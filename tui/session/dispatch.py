@@ -24,8 +24,9 @@ from ..model.observations import (
     StacksSeen,
     TargetEnded,
 )
+from ..recording.format import Past
 from ..settings import Settings
-from ..steps import Padding, Step
+from ..steps import GpuMemory, Padding, Step
 from .connection import ConnectionStore
 from .cpu_activity import ComputingSeries
 from .events import EvaluationCycleStore, EventStore, RunEventStore
@@ -221,9 +222,7 @@ class Stores:
         self.edges.ended(fresh)
         self.computing.added(len(fresh))
         self.gpu_steps.delivered(batch)
-        for reading in batch.gpu_memory:
-            self.events.allocator_reported(reading)
-            self.memory.levels.allocator(reading)
+        self._allocators(batch.gpu_memory)
         self.open.delivered(batch, self.steps.total)
         if batch.rss_bytes is not None:
             total, files = self.steps.total, batch.file_bytes
@@ -235,6 +234,19 @@ class Stores:
             self.moments.loader_reported(self.steps.total, loader)
         for padding in batch.padding:
             self.loaders.masked(padding)
+
+    def _allocators(self, readings: Iterable[GpuMemory]) -> None:
+        for reading in readings:
+            self.gpu_steps.allocator(reading)
+            self.events.allocator_reported(reading)
+            self.memory.levels.allocator(reading)
+
+    def remember(self, past: Past) -> None:
+        """Of a replay, before anything else of it."""
+        self._allocators(past.gpu_memory)
+        self.memory.remember(past.memory, past.worker_memory)
+        for moment in past.moments:
+            self.moments.keep(moment)
 
     def _linked(self, link: Link) -> None:
         self.link.linked(link)

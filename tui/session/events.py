@@ -142,9 +142,9 @@ class RunEventStore:
     def step_ended(self, step: Step) -> None:
         """A step may have had something in it beside training."""
         if step.evaluation_ns:
-            self._keep(RunEvent(step.number, "evaluation"))
+            self.keep(RunEvent(step.number, "evaluation"))
         if step.checkpoint_ns:
-            self._keep(RunEvent(step.number, "checkpoint"))
+            self.keep(RunEvent(step.number, "checkpoint"))
 
     def loader_reported(self, step: int, loader: Loader) -> None:
         """A loader changed: it, or another one in its place, may have begun anew. The first one
@@ -154,7 +154,7 @@ class RunEventStore:
         if began:
             self._epochs.append((step, loader.key))
         if before and before.worker_pids and loader.worker_pids not in ((), before.worker_pids):
-            self._keep(RunEvent(step, "workers"))
+            self.keep(RunEvent(step, "workers"))
         _remember(self._loaders, loader.key, loader)
 
     def all(self) -> tuple[RunEvent, ...]:
@@ -165,9 +165,11 @@ class RunEventStore:
             moments += kept
         return tuple(sorted(moments, key=lambda moment: moment.step))
 
-    def _keep(self, moment: RunEvent) -> None:
+    def keep(self, moment: RunEvent) -> None:
+        """One that was not kept yet: where a recording begins it may come twice."""
         kept = self._by_kind.setdefault(moment.kind, deque(maxlen=MOMENTS_OF_A_KIND))
-        kept.append(moment)
+        if not kept or kept[-1] != moment:
+            kept.append(moment)
 
 
 CYCLES_KEPT: Final = 8

@@ -138,11 +138,13 @@ class GpuStepStore:
         if batch.gpu_steps:
             newest_first = tuple(islice(reversed(self._rows), SHOWN_ROWS))
             self._recent = newest_first[::-1]
-        for reading in batch.gpu_memory:
-            if not self._memory or reading.t_ns > self._memory[-1].t_ns:
-                self._memory.append(reading)
         for clock in batch.gpu_clocks:
             self._clocks[clock.device] = clock
+
+    def allocator(self, reading: GpuMemory) -> None:
+        """An allocator was read."""
+        if not self._memory or reading.t_ns > self._memory[-1].t_ns:
+            self._memory.append(reading)
 
     @property
     def recent(self) -> tuple[GpuStep, ...]:

@@ -12,7 +12,7 @@ from ..formats.files import file_stem
 from ..model.provider import Frame, Reach
 from ..model.snapshot import Event as RunEvent
 from ..model.snapshot import Snapshot, as_ended
-from ..recording.format import SUFFIX, Header
+from ..recording.format import SUFFIX, Header, Past
 from ..recording.tape import Tape
 from .collector import Clock, Collector, Source, let_go
 from .history import History
@@ -28,6 +28,8 @@ LAST_TURN_S: Final = 2.0
 
 HeaderFrom = Callable[[int | None], Header]
 """The header of a recording that begins at this time, ns; None: now."""
+PastFrom = Callable[[int], Past | None]
+"""What was known before a recording that begins at this time, ns."""
 
 
 class Connection(NamedTuple):
@@ -78,6 +80,7 @@ class LiveProvider:
         """Connect now and not on the thread; returns itself. Raises as `Connect` does."""
         self._connection = self._connect(self.recording.tape)
         self.recording.header = self._connection.header
+        self.recording.past = self._connection.session.past
         now_ns, now_unix = self._clock.now_ns(), self._clock.now_unix()
         self._publish(self._connection.session.snapshot(now_ns, now_unix))
         return self
@@ -179,7 +182,8 @@ class LiveRecording:
     def __init__(self, clock: Clock = real_clock) -> None:
         self.tape = Tape()
         self.header: HeaderFrom | None = None
-        """Known when the process is connected."""
+        self.past: PastFrom = lambda until_ns: None
+        """Both are known when the process is connected."""
         self.fault: str | None = None
         """Why a recording ended that nobody ended."""
         self.news = ""
@@ -201,7 +205,7 @@ class LiveRecording:
         from ..recording.recorder import Recorder  # what most sessions never need
 
         assert self.header is not None
-        self._recorder = Recorder(path, self.tape, self.header, overwrite)
+        self._recorder = Recorder(path, self.tape, self.header, self.past, overwrite)
         self._recorder.start()
         self._report(f"recording to {path}")
 

@@ -1,7 +1,7 @@
 """Host memory over the run: the training process, and its workers apart."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..model.observations import GpusSeen, ProcessesSeen, ProcessUse
@@ -166,6 +166,15 @@ class MemoryStore:
         self._held_bytes = rss_bytes - (file_bytes or 0)
         self.main.add(MemoryPoint(step, t_ns, self._held_bytes))
         self.levels.process(t_ns, self._held_bytes)
+
+    def remember(self, main: Iterable[MemoryPoint], workers: Iterable[MemoryPoint]) -> None:
+        """What was read before a recording began."""
+        for point in main:
+            self.main.add(point)
+            self.levels.process(point.t_ns, point.bytes)
+        for point in workers:
+            self.workers.add(point)
+            self.levels.workers(point.t_ns, point.bytes)
 
     def processes(self, seen: ProcessesSeen, step: int) -> None:
         """All its processes were read."""

@@ -1,10 +1,13 @@
 """Everything that is known about a run: what was observed, the last verdict, its snapshot."""
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from ..model.observations import AnyObservation
 from ..model.snapshot import Sawtooth, Scope, Snapshot, Status, StepStats
+from ..recording.format import Past
+from ..steps import GpuMemory, MemoryPoint
 from ..verdict.findings import Verdict
 from ..verdict.window import OpenStep
 from .dispatch import Stores
@@ -50,6 +53,9 @@ class StepProfileStore:
         return anchored(scope, self._on_gpu.between(edges_ns[0], edges_ns[-1]))
 
 
+_Read = TypeVar("_Read", GpuMemory, MemoryPoint)
+
+
 class Tape(Protocol):
     """Keeps what a session takes in, for a recording. Never waits."""
 
@@ -87,8 +93,11 @@ class Session:
             self._stores.gpus, self._stores.steps, self._stores.gpu_steps
         )
 
-    def ingest(self, observation: AnyObservation) -> None:
-        """Take what a source saw. Does bookkeeping only."""
+    def ingest(self, observation: AnyObservation | Past) -> None:
+        """Take what a source saw, or a recording has. Does bookkeeping only."""
+        if isinstance(observation, Past):
+            self._stores.remember(observation)
+            return
         if self._tape is not None:
             observation = self._tape.keep(observation)
         self._stores.take(observation)
@@ -132,6 +141,28 @@ class Session:
     def nearly_stalled(self) -> bool:
         """Whether nothing has moved for long, when it was last judged."""
         return self._assessment.nearly_stalled
+
+    def past(self, until_ns: int) -> Past | None:
+        """What a recording that begins then needs to know of before; None of nothing. From any
+        thread: by the last window, which nobody changes."""
+        window = self._assessment.window
+        if window is None:
+            return None
+        warm_step = window.warm_step
+        after = self._stores.steps.after(until_ns)
+        reached = after[0].number - after[0].count if after else self._stores.steps.total
+
+        def before(rows: Iterable[_Read]) -> tuple[_Read, ...]:
+            return tuple(r for r in rows if r.t_ns < until_ns and r.step > warm_step)
+
+        past = Past(
+            t_ns=until_ns,
+            gpu_memory=before(window.gpu_memory),
+            memory=before(window.memory),
+            worker_memory=before(window.worker_memory),
+            moments=tuple(one for one in window.moments if one.step <= reached),
+        )
+        return past if past.rows else None
 
     def snapshot(self, now_ns: int, now_unix: float) -> Snapshot:
         """The run at this moment, with the last verdict. Takes half a millisecond."""

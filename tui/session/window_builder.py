@@ -171,6 +171,8 @@ class Assessment:
         """Nothing moves, and nobody says where."""
         self.nearly_stalled = False
         """Nothing has moved for long."""
+        self.window: Window | None = None
+        """What was judged."""
         self.warm_since_ns: int | None = None
         """Its steps are the training's usual ones from then on; None while it warms up."""
         self._choice: Choice = choose_window(())
@@ -208,7 +210,7 @@ class Assessment:
         if self._choice.change is not None and chosen:
             stores.events.pace_changed(chosen[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(stores.steps.last(RECENT_ROWS)))
-        window = self._window(now_ns, open_step, gpu_rows)
+        self.window = window = self._window(now_ns, open_step, gpu_rows)
         changed = self.judge.judge(window)
         finding = self.judge.verdict.finding
         self.ledger = _ledger(window, (finding, *self.judge.verdict.contributors))

@@ -1,6 +1,8 @@
 """Watches the memories of a run: growth must show three times in a row to be reported."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ..steps import GpuMemory
@@ -82,8 +84,10 @@ class _Growing:
         """The finding after this window; the memory's place is worked out when a test is due."""
         if not series or not _is_due(series[0].step, series[-1].step, self._tested_step, window):
             return self._finding
-        self._tested_step = series[-1].step
+        is_first, self._tested_step = self._tested_step < 0, series[-1].step
         place = place_of(window)
+        if is_first and place.points:
+            self._catch_up(place, window)
         grown = trend(place, window.moments)
         self._entered.update(grown is not None)
         if grown is None and place.points and place.points[-1].bytes < self._floor_bytes:
@@ -103,6 +107,16 @@ class _Growing:
                 self._whose, grown.slope, first, last, left, self._finding, window.memory_unit
             )
         return self._finding
+
+    def _catch_up(self, place: MemoryPlace, window: Window) -> None:
+        """What is known at the first look already, of a recording that begins later than its run,
+        is tested as it was when it came."""
+        points = place.points
+        for ago in range(MEMORY_TIMES - 1, 0, -1):
+            until = points[-1].step - ago * _waits(points[-1].step - points[0].step)
+            known = bisect_right(points, until, key=lambda point: point.step)
+            earlier = replace(place, points=points[:known])
+            self._entered.update(trend(earlier, window.moments) is not None)
 
 
 class _Pieces:
@@ -133,6 +147,8 @@ def _is_due(first: int, last: int, tested: int, window: Window) -> bool:
         return False
     if last < tested:
         return True
-    known = last - max(window.warm_step, first)
-    waits = min(MEMORY_RETEST_STEPS, known // MEMORY_RETEST_SHARE)
-    return last - tested >= max(1, waits)
+    return last - tested >= _waits(last - max(window.warm_step, first))
+
+
+def _waits(known: int) -> int:
+    return max(1, min(MEMORY_RETEST_STEPS, known // MEMORY_RETEST_SHARE))

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar
 
-import msgspec
-
 from ..messages import Loader
 from ..settings import Settings
 from ..steps import EvaluationCycle, GpuMemory, GpuStep, Padding, Step
+from ..steps import MemoryPoint as MemoryPoint
+from ..steps import RunEvent as RunEvent
 from .findings import MissingSignal
 from .gpu_activity import GpuActivity
 from .job.facts import Job
@@ -76,23 +76,6 @@ class InCollectives:
     def share(self) -> float:
         """Both."""
         return min(1.0, self.waiting + self.transfer)
-
-
-class MemoryPoint(msgspec.Struct, frozen=True):
-    """Memory at a step. Every test makes thousands: a dataclass takes six times as long."""
-
-    step: int
-    t_ns: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunEvent:
-    """Something that happened at a step and may hold memory, or give it back."""
-
-    step: int
-    kind: Literal["epoch", "evaluation", "checkpoint", "workers"]
-    """An epoch began, workers were started anew; or the step had the other two in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ def header(begins_ns: int | None) -> Header:
     return HEADER if begins_ns is None else Header(**{**_fields(), "begins_ns": begins_ns})
 
 
+def nothing(begins_ns: int) -> None:
+    """Was known before."""
+
+
 def _fields() -> dict[str, Any]:
     return {name: getattr(HEADER, name) for name in Header.__struct_fields__}
 
@@ -93,7 +97,7 @@ def test_a_recording_is_whole_and_ends_in_order(tmp_path: Path) -> None:
         asked.set()
         return header(begins_ns)
 
-    recorder = Recorder(tmp_path / "a.gpuwatch", tape, about, overwrite=False)
+    recorder = Recorder(tmp_path / "a.gpuwatch", tape, about, nothing, overwrite=False)
     recorder.start()
     assert asked.wait(5)
     for one in seen[20:]:
@@ -109,7 +113,7 @@ def test_a_recording_is_whole_and_ends_in_order(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_not_replaced_unless_asked(tmp_path: Path) -> None:
     path = tmp_path / "a.gpuwatch"
     path.write_bytes(b"precious")
-    recorder = Recorder(path, Tape(), header, overwrite=False)
+    recorder = Recorder(path, Tape(), header, nothing, overwrite=False)
     recorder.start()
     recorder.stop()
     assert recorder.fault == "File exists"
@@ -214,7 +218,7 @@ def test_secrets_of_the_command_line_reach_neither_tape_nor_session() -> None:
 def test_text_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     tape = Tape()
     tape.keep(Missing(t_ns=START, source="feed", reason="a name of other bytes: \udce9"))
-    recorder = Recorder(tmp_path / "a.gpuwatch", tape, header, overwrite=False)
+    recorder = Recorder(tmp_path / "a.gpuwatch", tape, header, nothing, overwrite=False)
     recorder.start()
     recorder.stop()
     assert recorder.fault is not None
