@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+
+class Figure(msgspec.Struct, frozen=True):
     """The newest value of one number."""
 
     name: str
@@ -14,8 +15,7 @@ class Figure:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotFinite:
+class NotFinite(msgspec.Struct, frozen=True):
     """The first number that was NaN or infinite; once it is finite again, the next one."""
 
     name: str

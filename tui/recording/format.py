@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from ..messages import Noted
+from ..model.noted import Figure, NotFinite
 from ..model.observations import AnyObservation, Observation
 from ..steps import GpuMemory, MemoryPoint, RunEvent
 
@@ -53,11 +55,17 @@ class Past(Observation, frozen=True, kw_only=True, tag="past"):
     worker_memory: tuple[MemoryPoint, ...] = ()
     moments: tuple[RunEvent, ...] = ()
     """As a verdict's window has them."""
+    figures: tuple[Figure, ...] = ()
+    not_finite: NotFinite | None = None
+    notes: tuple[Noted, ...] = ()
+    """What comes once: the FLOPs of a step, or why they were not counted."""
 
     @property
     def rows(self) -> tuple[msgspec.Struct, ...]:
         """All of them."""
-        return (*self.gpu_memory, *self.memory, *self.worker_memory, *self.moments)
+        read = (*self.gpu_memory, *self.memory, *self.worker_memory, *self.moments)
+        first = () if self.not_finite is None else (self.not_finite,)
+        return (*read, *self.figures, *first, *self.notes)
 
 
 Entry = AnyObservation | Looked | Past

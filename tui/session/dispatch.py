@@ -247,6 +247,7 @@ class Stores:
         self.memory.remember(past.memory, past.worker_memory)
         for moment in past.moments:
             self.moments.keep(moment)
+        self.noted.remember(past)
 
     def _linked(self, link: Link) -> None:
         self.link.linked(link)

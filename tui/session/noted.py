@@ -2,15 +2,17 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from ..messages import Noted
 from ..model.noted import Figure, NotFinite, Numerics, Throughput
 from ..model.observations import ActivitySeen, GpusSeen
 from ..model.peaks import Precision, mixed_peak_flops_s
 from ..model.snapshot import StepStats
+from ..recording.format import Past
 from ..settings import Settings
 from ..steps import Step
 from ..verdict.findings import Note
@@ -77,6 +79,8 @@ class NotedStore:
         self._why_no_flops = ""
         self._counted_ns = 0
         """When that was done: the step before it was slow for it."""
+        self._counted: dict[tuple[str, bool], Noted] = {}
+        """The last note of each of these: its kind, and whether of convolutions."""
         self._energy: deque[tuple[int, float]] = deque()
         self._activity: deque[_Counters] = deque()
         self._utilization: deque[tuple[int, float]] = deque()
@@ -112,6 +116,31 @@ class NotedStore:
         if not (self._figures or self._not_finite or self._skipped):
             return None
         return Numerics(tuple(self._figures.values()), self._not_finite, self._skipped)
+
+    def before(self, until_ns: int, reached: int) -> Past:
+        """What was known at a moment up to two minutes ago, when `reached` steps were done. Of a
+        number that is finite the last value stands for that of then."""
+        first = self._not_finite
+        return Past(
+            t_ns=until_ns,
+            figures=tuple(
+                replace(one, step=min(one.step, reached))
+                for one in tuple(self._figures.values())
+                if one.value is not None or one.step <= reached
+            ),
+            not_finite=first if first is not None and first.step <= reached else None,
+            notes=tuple(one for one in tuple(self._counted.values()) if one.t_ns < until_ns),
+        )
+
+    def remember(self, past: Past) -> None:
+        """Of a replay, before anything else of it."""
+        for one in past.figures[:MOST_FIGURES]:
+            if len(one.name) <= LONGEST:
+                self._figures[one.name] = one
+        first = past.not_finite
+        self._not_finite = first if first is not None and len(first.name) <= LONGEST else None
+        self.clips = NORM in self._figures
+        self.delivered(past.notes, (), past.t_ns)
 
     def throughput(self, stats: StepStats | None, settings: Settings | None) -> Throughput | None:
         """What is known of it; None before there are steps."""
@@ -181,13 +210,19 @@ class NotedStore:
                 _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
         elif note.kind == "tokens":
             self._tokens.append(note.figure)
-        elif note.kind == "flops" and note.name == "convolutions":
+        elif note.kind == "flops" or (note.kind == "refused" and note.name == "flops"):
+            self._count(note)
+
+    def _count(self, note: Noted) -> None:
+        of_convolutions = note.name == "convolutions"
+        self._counted[note.kind, of_convolutions] = note
+        if note.kind == "refused":
+            self._why_no_flops = note.why
+        elif of_convolutions:
             self._convolved_flops = note.figure
-        elif note.kind == "flops":
+        else:
             self._flops, self._why_no_flops = note.figure, ""
             self._counted_ns = note.t_ns
-        elif note.kind == "refused" and note.name == "flops":
-            self._why_no_flops = note.why
 
     def _number(self, note: Noted, name: str) -> None:
         step = self._step_at(note.t_ns)

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
+from msgspec import structs
+
 from ..model.observations import AnyObservation
 from ..model.snapshot import Sawtooth, Scope, Snapshot, Status, StepStats
 from ..recording.format import Past
@@ -155,8 +157,8 @@ class Session:
         def before(rows: Iterable[_Read]) -> tuple[_Read, ...]:
             return tuple(r for r in rows if r.t_ns < until_ns and r.step > warm_step)
 
-        past = Past(
-            t_ns=until_ns,
+        past = structs.replace(
+            self._stores.noted.before(until_ns, reached),
             gpu_memory=before(window.gpu_memory),
             memory=before(window.memory),
             worker_memory=before(window.worker_memory),

@@ -1,10 +1,12 @@
 """A recording that begins long after its run is judged by what the session knew."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from gpuwatch.tui.messages import Noted
 from gpuwatch.tui.model.observations import Greeted
 from gpuwatch.tui.recording.format import Header, Past
 from gpuwatch.tui.recording.reader import Recording
@@ -12,6 +14,7 @@ from gpuwatch.tui.recording.recorder import Recorder
 from gpuwatch.tui.recording.tape import SPAN_NS, Tape
 from gpuwatch.tui.session.replay import Played
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.memory.trends import of_tensors, of_the_process, of_workers
 from gpuwatch.tui.verdict.window import RunEvent, Window
 from tests.unit.recording.a_run import START
@@ -28,8 +31,8 @@ A_STEP = MIB // 5
 LOOKED = 25
 
 
-def watched() -> tuple[Session, Tape, Witness]:
-    """A run whose memories grow, with a checkpoint at step 100."""
+def watched(noted: Mapping[int, Sequence[Noted]] = {}) -> tuple[Session, Tape, Witness]:
+    """A run whose memories grow, with a checkpoint at step 100, and what it has noted in steps."""
     tape, witness = Tape(), Witness()
     session = Session(48213, "train.py", START, witness, tape=tape)
     session.ingest(Greeted(t_ns=START, hello=HELLO))
@@ -40,7 +43,8 @@ def watched() -> tuple[Session, Tape, Witness]:
         )
         held, t_ns = 500 * MIB + number * A_STEP, made.end_ns
         read_then = replace(READING, t_ns=t_ns, step=number, allocated=held)
-        session.ingest(delivered([made], gpu_memory=[read_then]))
+        notes = [replace(one, t_ns=t_ns - S // 2) for one in noted.get(number, ())]
+        session.ingest(delivered([made], gpu_memory=[read_then], notes=notes))
         worker = process(11, "worker", pss_bytes=90 * MIB + number // 10 * 10 * A_STEP)
         session.ingest(processes(t_ns / 1e6 + 5, process(1, rss_bytes=held), worker))
         if number % LOOKED == 0:
@@ -89,6 +93,50 @@ def test_memory_that_grew_before_grows_in_the_replay(tmp_path: Path) -> None:
         (one.whose, one.slope) for one in then.trends
     ]
     assert [series.name for series in now.series] == [series.name for series in then.series]
+
+
+LOSS = Noted(0, "log", "loss", 0.5)
+NAN = Noted(0, "log", "loss", 0.0, "nan")
+
+
+def test_what_was_noted_once_before_is_known_in_the_replay(tmp_path: Path) -> None:
+    counted = [Noted(0, "flops", "convolutions", 2e11), Noted(0, "flops", "counted", 1e12)]
+    session, tape, _ = watched({50: counted, 109: [LOSS], 110: [NAN]})
+    recording = begun_now(tmp_path / "a.gpuwatch", session, tape)
+    played = Played(recording, Engine())
+    played.play(recording.header.begins_ns + 40 * S, lambda: True)
+    first = played.at(recording.header.begins_ns + 40 * S)
+    played.play(recording.until_ns, lambda: True)
+    now, then = played.at(recording.until_ns), session.snapshot(recording.until_ns, 0.0)
+    recording.close()
+    for shown in (first, now, then):
+        assert shown.verdict.notes[0].text == "loss is NaN since step 110: stop the run or go back"
+        assert shown.verdict.notes[0].urgent
+        assert shown.throughput is not None
+        assert shown.throughput.flops_step == 1e12
+    assert now.numerics == then.numerics
+
+
+def test_a_replay_does_not_know_what_is_to_come(tmp_path: Path) -> None:
+    session, tape, _ = watched({100: [LOSS], 450: [NAN]})
+    recording = begun_now(tmp_path / "a.gpuwatch", session, tape)
+    played = Played(recording, Engine())
+    texts = []
+    for at_ns in (recording.header.begins_ns + 40 * S, recording.until_ns):
+        played.play(at_ns, lambda: True)
+        texts.append([note.text for note in played.at(at_ns).verdict.notes if note.urgent])
+    recording.close()
+    assert texts == [[], ["loss is NaN since step 450: stop the run or go back"]]
+
+
+def test_a_number_that_became_finite_again_is_that_from_the_beginning(tmp_path: Path) -> None:
+    session, tape, _ = watched({100: [NAN], 101: [LOSS], 490: [LOSS]})
+    recording = begun_now(tmp_path / "a.gpuwatch", session, tape)
+    played = Played(recording, Engine())
+    played.play(recording.header.begins_ns + 40 * S, lambda: True)
+    notes = played.at(recording.header.begins_ns + 40 * S).verdict.notes
+    recording.close()
+    assert notes[0].text == "loss was NaN at step 100 and is finite again"
 
 
 def test_what_begins_with_its_run_has_no_past() -> None:
