@@ -1,5 +1,7 @@
-"""What no screen is too small for: a loss that is NaN."""
+"""What no screen is too small for: a loss that is NaN, a second cause that is large."""
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -63,3 +65,46 @@ def test_it_stays_in_the_terminal_with_or_without_a_verdict() -> None:
     nothing = unseen(7, "train.py", 0, 0.0)
     nothing = replace(nothing, verdict=replace(nothing.verdict, notes=(STOP,)))
     assert parting_lines(nothing, 200) == [f"▲ STOP  {STOP.text}"]
+
+
+def second_cause(share: float) -> Callable[[Snapshot], Snapshot]:
+    """Beside the wait for data, which is 57 % of the step."""
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        host = replace(
+            snapshot.verdict.finding, kind="host", sub=None, share=share, headline="slow"
+        )
+        growth = snapshot.verdict.contributors
+        return replace(snapshot, verdict=replace(snapshot.verdict, contributors=(*growth, host)))
+
+    return change
+
+
+@pytest.mark.parametrize("size", [(50, 20), (80, 24), (100, 30), (120, 40), (160, 45), (200, 60)])
+def test_a_second_cause_of_a_third_of_the_first_is_on_the_screen(
+    size: tuple[int, int],
+) -> None:
+    text = picture_of(size, second_cause(0.41))
+    assert re.search(r"also:?\s+host 41%", text)
+    assert "NEXT" in text
+    assert size[0] < 60 or "706 of 1,240 ms a step wait" in text
+
+
+def test_it_stays_beside_long_advice_and_a_loss_that_is_nan() -> None:
+    text = picture_of((80, 24), lambda run: second_cause(0.41)(diverged(run)))
+    assert "also   host 41%: slow" in text
+    assert "loss is NaN" in text
+    assert "the end of this sentence" in " ".join(text.split())
+
+
+def test_smaller_causes_take_no_row_from_evidence() -> None:
+    assert picture_of((80, 24), second_cause(0.1)) == picture_of((80, 24))
+
+
+def test_a_note_keeps_its_row() -> None:
+    def change(snapshot: Snapshot) -> Snapshot:
+        return second_cause(0.41)(states.noted(snapshot))
+
+    text = picture_of((100, 30), change)
+    assert "also   host 41%: slow" in text
+    assert "note   anomaly detection was left on" in text

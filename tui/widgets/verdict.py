@@ -150,6 +150,9 @@ HEADING = 24
 EVIDENCE = 3
 KEPT_EVIDENCE = 2
 """Lines of it that NEXT does not push out: the panel grows before."""
+GREAT: Final = 1 / 3
+"""Of the first cause's share: what another one takes then is worth a row."""
+MOST_GREAT: Final = 2
 MOST_ACTION = 12
 """Lines of NEXT: no advice is as long."""
 HEADED = 6
@@ -179,7 +182,8 @@ class VerdictPanel(Panel):
 
 def least_rows(view: View, width: int, brief: bool) -> int:
     """Rows without which NEXT would be cut: it, the headline, what is urgent, and above the
-    overview two lines of evidence. `brief`: beside another view. 0 below forty cells."""
+    overview two lines of evidence and great causes. `brief`: beside another view. 0 below forty
+    cells."""
     if width < TINY:
         return 0
     finding = view.snapshot.verdict.finding
@@ -190,6 +194,8 @@ def least_rows(view: View, width: int, brief: bool) -> int:
     ended, urgent = int(view.ended), len(urgent_rows(view.snapshot.verdict.notes, width))
     if brief and ended + 1 + action <= 2:
         return 2 + urgent
+    if not brief:
+        kept += len(great_causes(view.snapshot))
     headline = len(headline_rows(view.snapshot, width, HEADED))
     return ended + headline + urgent + kept + action
 
@@ -233,22 +239,23 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     room = height - len(out)
     if room <= 0:
         return out[:height]
-    also = verdict.contributors if alone else ()
+    great = great_causes(view.snapshot) if alone else ()
+    also = (*great, *(one for one in verdict.contributors if alone and one not in great))
     action = next_rows(finding, width, room)
     free = room - EVIDENCE - len(also) - len(notes) - len(action)
-    # Memory that ends the run soon is worth more than the last number of what only takes time.
-    soon = bool(also) and also[0].kind == "memory-growth" and _full_soon(view.snapshot)
-    spare = room - len(action) - (1 if soon and room > 2 else 0)
-    shown = finding.evidence[: min(EVIDENCE, spare)]
-    out += evidence_rows(shown, width)
+    kept = 1 if notes and height >= NOTED else 0
+    spare = room - len(action)
+    if great:  # worth more than the last numbers of the first cause
+        first = min(1, spare) if width >= NARROW else 0
+        spare = max(first, spare - len(great) - kept)
+    out += evidence_rows(finding.evidence[: min(EVIDENCE, spare)], width)
     out += action
-    least = len(out)
+    least = len(out) + len(great)
     out += [also_row(f, width) for f in also]
     for text in finding.advice[1:] if free > 0 else finding.advice[1:2]:
         then = labelled_rows("then", text, width, "text", max(1, free))
         out += then
         free -= len(then)
-    kept = 1 if notes and height >= NOTED else 0
     out = out[: max(least, height - kept)]
     out += note_rows(notes, width, height - len(out))
     free = height - len(out) - len(verdict.missing)
@@ -257,6 +264,19 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
         out += lines_of_it
         free -= len(lines_of_it) - 1
     return out[:height]
+
+
+def great_causes(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """Other causes that no screen is to leave out: those that take a third as long as the first,
+    and memory that ends the run soon."""
+    first, soon = snapshot.verdict.finding.share, _full_soon(snapshot)
+    great = [
+        one
+        for at, one in enumerate(snapshot.verdict.contributors)
+        if (soon and not at and one.kind == "memory-growth")
+        or (first is not None and one.share is not None and one.share >= GREAT * first)
+    ]
+    return tuple(great[:MOST_GREAT])
 
 
 def _full_soon(snapshot: Snapshot) -> bool:
