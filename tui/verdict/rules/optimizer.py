@@ -6,7 +6,7 @@ from typing import Final
 
 from ...settings import Settings
 from ..between_phases import clipped_part
-from ..code_places import clips, embeds, main_places, steps_one_by_one
+from ..code_places import clips, embeds, in_collective, main_places, steps_one_by_one
 from ..cpu_wait import asleep
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
@@ -100,16 +100,18 @@ def _one_by_one(window: RunFacts) -> tuple[str, ...]:
 
 
 def _by_hand(window: RunFacts) -> tuple[str, ...]:
-    """A class that is none of torch's and takes long for each tensor: it goes through them in
-    Python, and each operation of each is a launch of its own. TinyBERT's BertAdam on an H200, 75
-    tensors in 17.5 ms: AdamW(fused=True) gave 1.59x, its own step by torch._foreach_ functions
-    1.53x, of an update that holds 30 % of each step."""
+    """A class that is none of torch's, exchanges nothing and takes long for each tensor: it goes
+    through them in Python, and each operation of each is a launch of its own. TinyBERT's BertAdam
+    on an H200, 75 tensors in 17.5 ms, 30 % of each step: AdamW(fused=True) gave 1.59x, its own
+    step by torch._foreach_ functions 1.53x."""
     settings = window.settings
     if not isinstance(window, StepWindow) or not window.gpu_present or settings is None:
         return ()
     name, tensors = settings.optimizer, settings.parameters or 0
     if name is None or name in _OF_TORCH or settings.parameter_device == "cpu":
         return ()
+    if any(one.phase == "optimizer" and in_collective(one) for one in main_places(window)):
+        return ()  # a sharded one: its time is not its launches'
     calls = sum(row.optimizer_steps for row in window.steps)
     if sum(row.optimizer_ns for row in window.steps) < BY_HAND_NS * max(1, calls * tensors):
         return ()
