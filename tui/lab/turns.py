@@ -17,7 +17,7 @@ from .. import clock
 from ..compare.intervals import Estimate, ratio_of
 from ..errors import GpuwatchError
 from ..launch.command import command_of, with_probe
-from ..launch.follower import follower, orphans_taken
+from ..launch.follower import follower
 from ..launch.inject import ProbeBelow
 from ..messages import Noted
 from ..model.observations import Delivered
@@ -30,6 +30,8 @@ from .variants import Variant
 
 VARIABLE: Final = "GPUWATCH_LAB"
 """As `probe.lab` has it."""
+TURN_VARIABLE: Final = "GPUWATCH_LAB_TURN"
+"""In the environment of all that a turn starts."""
 POLL_S: Final = 0.1
 ENDS_S: Final = 5.0
 """For a program to end when asked; then, or at a second ctrl-c, it is killed."""
@@ -77,25 +79,30 @@ def turn(words: Sequence[str], variant: Variant, lengths: Lengths, watch: Watch)
     """One turn. Whatever happens, nothing that it started is left (else GpuwatchError: the next
     turn would be measured beside it); of a lab that is killed its program goes too. For the main
     thread: the program ends with the thread that starts it."""
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-lab-") as folder, orphans_taken():
-        others = psutil.Process().children()
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-lab-") as folder:
         output = Path(folder) / "output.txt"
         with output.open("wb") as out:
-            program = _started(words, variant, out.fileno())
+            program = _started(words, variant, out.fileno(), folder)
         try:
             path = Path(folder) / "turn.gpuwatch"
             ended = _watched(program, path, lengths, watch)
         finally:
-            _end(program, others)
+            _end(program, folder)
         if not path.exists():
             tail = output.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
             return Turn(variant, None, None, 0, (), (), False, f"{ended}: {' / '.join(tail)}")
         return _read(path, variant, lengths, ended)
 
 
-def _started(words: Sequence[str], variant: Variant, out: int) -> "subprocess.Popen[bytes]":
+def _started(
+    words: Sequence[str], variant: Variant, out: int, turn_id: str
+) -> "subprocess.Popen[bytes]":
     command = command_of(words)
-    environ: Mapping[str, str] = {**with_probe(os.environ), VARIABLE: variant.wanted}
+    environ: Mapping[str, str] = {
+        **with_probe(os.environ),
+        VARIABLE: variant.wanted,
+        TURN_VARIABLE: turn_id,
+    }
     try:
         return subprocess.Popen(
             command.words,
@@ -147,9 +154,9 @@ def _is_warm(snapshot: Snapshot, lengths: Lengths) -> bool:
     return snapshot.steps is not None and snapshot.steps.total >= lengths.warm_up_steps
 
 
-def _end(program: "subprocess.Popen[bytes]", others: Sequence[psutil.Process]) -> None:
+def _end(program: "subprocess.Popen[bytes]", turn_id: str) -> None:
     """The program, its process group, and what it has started in sessions of its own, as torchrun
-    does its ranks. `others` are children of ours that are none of its. Ctrl-C hurries it."""
+    does its ranks. Ctrl-C hurries it."""
     with _ctrl_c_last() as pressed:
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
@@ -157,7 +164,7 @@ def _end(program: "subprocess.Popen[bytes]", others: Sequence[psutil.Process]) -
             except ProcessLookupError:
                 pass  # none of them is left
             _wait(program, pressed)
-        _kill_what_is_left(others)
+        _kill_what_is_left(turn_id)
 
 
 @contextmanager
@@ -184,11 +191,10 @@ def _wait(program: "subprocess.Popen[bytes]", pressed: Sequence[int]) -> None:
         return
 
 
-def _kill_what_is_left(others: Sequence[psutil.Process]) -> None:
-    """What a killed one had started becomes a child of ours, and is killed next. Raises
-    GpuwatchError where one stays."""
+def _kill_what_is_left(turn_id: str) -> None:
+    """Raises GpuwatchError where one stays."""
     until_ns = clock.now_ns() + round(GONE_S * 1e9)
-    while left := [one for one in psutil.Process().children() if one not in others]:
+    while left := _of_turn(turn_id):
         if clock.now_ns() > until_ns:
             raise GpuwatchError(
                 f"process {left[0].pid}, which the program has started, does not end",
@@ -200,6 +206,20 @@ def _kill_what_is_left(others: Sequence[psutil.Process]) -> None:
             except psutil.Error:
                 pass  # it has ended, or is another user's
         psutil.wait_procs(left, POLL_S)
+
+
+def _of_turn(turn_id: str) -> list[psutil.Process]:
+    """Processes of it that run, by the environment that they were started with: whoever their
+    parent is by now, and no other."""
+    found = []
+    for one in psutil.process_iter():
+        try:
+            ran = one.environ().get(TURN_VARIABLE) == turn_id
+            if ran and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(one)
+        except psutil.Error:
+            continue  # another user's, or it has just ended
+    return found
 
 
 def _read(path: Path, variant: Variant, lengths: Lengths, ended: str) -> Turn:

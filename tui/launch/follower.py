@@ -1,17 +1,14 @@
-"""Programs that leave nothing behind: one ends with who started it, also where that one is killed,
-and what outlives the process that started it is found. Both on Linux alone."""
+"""A program that ends with who started it, also where that one is killed (on Linux)."""
 
 import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
 """prctl(2). The kernel counts the thread that starts the program as its parent."""
-_PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def follower() -> Callable[[], None] | None:
@@ -28,17 +25,3 @@ def follower() -> Callable[[], None] | None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     return follow
-
-
-@contextmanager
-def orphans_taken() -> Iterator[None]:
-    """Meanwhile a process below this one whose parent has ended becomes a child of this one."""
-    if sys.platform != "linux":
-        yield
-        return
-    prctl = ctypes.PyDLL(None).prctl
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
