@@ -307,3 +307,35 @@ def test_gradients_that_are_on_around_the_forward_alone_make_no_evaluation(run: 
     ] * 3
     assert {(step.samples, step.fetches) for step in steps} == {(2, 1)}
     assert {loader.evaluation for loader in run.timeline.loaders.all()} == {False, True}
+
+
+def test_batches_that_are_taken_ahead_are_no_evaluation(run: Watched) -> None:
+    """A replay's, before the step's own in each fifth step: nothing is computed between them."""
+    model, replay = Model(run.clock), loader_of(run, rows=60, ms=40)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run, rows=40)):
+        held = list(islice(replay, 4)) if index % 5 == 4 else []
+        for one in (*held, batch):
+            model(one).backward()
+        optimizer.step()
+    assert not any(step.evaluation_ns for step in run.steps())
+    assert not any(loader.evaluation for loader in run.timeline.loaders.all())
+
+
+def test_a_named_evaluation_that_updates_each_time_stays_whole(run: Watched) -> None:
+    """A linear probe, with batches of the training's own endless iterator."""
+    model, head = Model(run.clock), Model(run.clock)
+    optimizer, adapts = SlowSGD(model, run.clock), SlowSGD(head, run.clock)
+    endless = iter(loader_of(run, rows=80))
+    for index in range(12):
+        model(next(endless)).backward()
+        optimizer.step()
+        if index % 4 == 3:
+            with named(run):
+                for _ in range(5):
+                    head(next(endless)).backward()
+                    adapts.step()
+    steps = run.steps()
+    # The first, of which nobody knows yet that it ends, is torn into five steps.
+    assert [phases_ms(step).get("evaluation", 0) for step in steps[9:]] == [0, 0, 110, 0, 0, 0]
+    assert run.timeline.unended == 0

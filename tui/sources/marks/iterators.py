@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from .open_step import DATA, EVALUATION, PHASE_NAMES, STARTUP, OpenStep
+from .open_step import DATA, EVALUATION, OTHER, PHASE_NAMES, STARTUP, OpenStep
 
+COMPUTED_NS: Final = 300_000
+"""Between two batches of an evaluation a net answers, whose operations take 10 us each to call."""
 REMEMBERED: Final = 64
 """Iterators kept in mind; more are alive at once in no loop we know."""
 MORE_BESIDE: Final = 2
@@ -157,6 +159,8 @@ class Iterators:
             if len(self._trained) >= REMEMBERED:
                 self._trained.clear()
             self._trained.add(self.current)
+        if self.current and self.current not in left:
+            self._trained.discard(0)  # the training has a loader
         self._pending.clear()
         self._fed = 0
         return left
@@ -196,6 +200,8 @@ class Iterators:
         pending, before = self._pending.get(iterator), self._beside_before
         if pending is None or before is None or iterator in before:
             return False
+        if pending.ns[OTHER] < COMPUTED_NS * pending.fetches:
+            return False  # taken ahead: a replay's, a prefetcher's, a micro-batch's
         return pending.fetches >= MORE_BESIDE + max(before.values(), default=0)
 
     def _pass_over(self, iterator: int) -> None:

@@ -34,6 +34,8 @@ class DescribedLoaders:
         self._sizes: dict[int, deque[int]] = {}
         self._training: set[int] = set()
         """Keys of those that the training fetches from with gradients off."""
+        self._counted: set[int] = set()
+        """Keys of those whose length is what the last whole iteration had."""
 
     def iterated(self, iterator: int, described: Loader) -> None:
         """An iterator of a loader is fetched from for the first time."""
@@ -44,10 +46,14 @@ class DescribedLoaders:
             self._loaders.pop(oldest)
             self._sizes.pop(oldest, None)
             self._training.discard(oldest)
-        about = described.dataset, described.batch_size
-        if before is not None and (before.dataset, before.batch_size) != about:
+            self._counted.discard(oldest)
+        if before is not None and before.batch_size != described.batch_size:
+            self._sizes.pop(key, None)
+            before = replace(before, batch_bytes=described.batch_bytes, varies=described.varies)
+        if before is not None and before.dataset != described.dataset:
             self._sizes.pop(key, None)  # another one, at the address of one that is gone
             self._training.discard(key)
+            self._counted.discard(key)
         elif before is not None:
             described = replace(
                 described,
@@ -76,7 +82,10 @@ class DescribedLoaders:
     def ended(self, iterator: int) -> None:
         """An iterator was exhausted: the length of a loader that nothing else tells is known."""
         taken, loader = self._taken.pop(iterator, 0), self._loader_of(iterator)
-        if taken and loader is not None and loader.batches is None:
+        if loader is None or not taken:
+            return
+        if loader.batches is None or loader.key in self._counted:
+            self._counted.add(loader.key)
             self._loaders[loader.key] = replace(loader, batches=taken)
 
     def missed(self) -> None:

@@ -69,6 +69,10 @@ class Overlays:
         """Above 0 all marks belong to an overlay (an evaluation that the user named)."""
         self._trains = 0
         """Of these marks the last that a step of the training may have."""
+        self._left: set[Name] = set()
+        """Names of those that were left."""
+        self._given_up: set[Name] = set()
+        """Of those that the training went on inside, and that were not left since."""
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -100,10 +104,14 @@ class Overlays:
 
     def leave(self, name: Name, t_ns: int, step: OpenStep) -> None:
         """An overlay ends: its own time goes to its name. One never entered is ignored."""
+        self._left.add(name)
         for depth in range(len(self._open) - 1, -1, -1):
             if self._open[depth].name == name:
                 break
         else:
+            if name in self._given_up:
+                self._given_up.discard(name)
+                self.unended -= 1
             return
         overlay = self._open[depth]
         for closed in self._open[depth:]:
@@ -133,8 +141,11 @@ class Overlays:
             self._trains = kind
         elif kind in _UPDATES and self._trains == marks.BACKWARD_ENTER:
             self._trains = 0
-            self.unended += 1
-            return next(one.name for one in reversed(self._open) if one.name in _ABSORBING)
+            name = next(one.name for one in reversed(self._open) if one.name in _ABSORBING)
+            if name not in self._left:  # else it ends, and learns something: a linear probe
+                self.unended += 1
+                self._given_up.add(name)
+                return name
         return None
 
     def passed(self) -> None:
