@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from statistics import median
 from typing import Final, Literal
 
 from ..errors import UsageError
@@ -16,7 +15,7 @@ from .intervals import CONFIDENCE, Change, Estimate, change
 WORTH: Final = 0.002
 """Part of a step from which a phase is worth a row, on either side."""
 
-SAME_SIZE: Final = 0.01
+SAME_SIZE: Final = 0.1
 """Steps of both sides hold as many samples: by so much as a part they may differ."""
 
 Found = Literal["better", "worse", "changed", "no change found"]
@@ -43,10 +42,12 @@ class Side:
 
     @property
     def samples_step(self) -> float | None:
-        """Samples that most steps hold about; None where they are not known."""
+        """Samples of a step on average; None where they are not known."""
         rows = [(step.samples, step.count) for run in self.runs for step in run.steps]
-        held = [samples / count for samples, count in rows if samples]
-        return median(held) if held and len(held) == len(rows) else None
+        known = [samples for samples, _ in rows if samples]
+        if not rows or len(known) < len(rows):
+            return None
+        return sum(known) / sum(count for _, count in rows)
 
 
 @dataclass(frozen=True, slots=True)

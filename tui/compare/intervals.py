@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import cos, exp, expm1, hypot, inf, log, pi, prod, sqrt, tan
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, fmean, linear_regression, stdev
 from typing import Final
 
 BATCHES: Final = 20
@@ -101,8 +101,10 @@ def settled_from(values: Sequence[float]) -> int:
         spread = max(0.0, squares - total * total / left) / (left * left)
         if spread <= best:
             best, best_at = spread, at
-    before, rest = means[:best_at], means[best_at:]
-    if not before or abs(fmean(before) - fmean(rest)) <= APART * (max(rest) - min(rest)):
+    before, rest = means[:best_at], sorted(means[best_at:])
+    seldom = len(rest) // 10  # a pause, as of an evaluation
+    spread = rest[-1 - seldom] - rest[seldom]
+    if not before or abs(fmean(before) - fmean(rest)) <= APART * spread:
         return 0
     return best_at * MSER_GROUP
 
@@ -185,15 +187,17 @@ def most_of(most: float, values: Sequence[float]) -> Estimate | None:
 
     The most of other draws of the same kind is another, and more of them do not make it sure: the
     largest of a stretch spreads about as much as the largest of all (Gumbel's distribution keeps
-    its width). So its deviation is that of the largest of each batch, as parts of their mean.
+    its width). So its deviation is that of the largest of each batch, as parts of their mean,
+    beside a straight line through them: growth leaves no doubt of how much there was.
     """
     batches = min(BATCHES, len(values))
     if batches < FEWEST_BATCHES:
         return None
     ends = [batch * len(values) // batches for batch in range(batches + 1)]
     largest = [max(values[first:end]) for first, end in pairwise(ends)]
-    mean = fmean(largest)
-    return Estimate(most, most * stdev(largest) / mean if mean > 0 else 0.0, batches - 1)
+    mean, line = fmean(largest), linear_regression(range(batches), largest)
+    beside = [one - line.slope * at for at, one in enumerate(largest)]
+    return Estimate(most, most * stdev(beside) / mean if mean > 0 else 0.0, batches - 1)
 
 
 def of_runs(estimates: Sequence[Estimate]) -> Estimate:

@@ -261,6 +261,18 @@ def test_a_smaller_last_batch_makes_no_other_size() -> None:
     assert "B is slower: a step takes" in " ".join(text_lines(comparison, {}, 200))
 
 
+def test_batches_of_many_sizes_are_of_no_other_size_than_their_like() -> None:
+    """16 to 64 samples at random: their middles differ by a few of a hundred from run to run."""
+    a, b = of_times([50.0, 51.0] * 100), of_times([60.0, 61.0] * 100)
+    for seed, run in enumerate((a, b)):
+        chance = random.Random(seed)
+        run.steps[:] = [
+            msgspec.structs.replace(step, samples=chance.randint(16, 64)) for step in run.steps
+        ]
+    comparison = between(a, b)
+    assert comparison.head is comparison.step
+
+
 def holding(run: WholeRun, host: Sequence[int], torch: Sequence[int]) -> WholeRun:
     """The same, with what was read of its memory each second."""
     spread = range(0, run.steps[-1].end_ns, run.steps[-1].end_ns // len(host))
