@@ -235,10 +235,12 @@ class NotedStore:
             if first is not None and first.name == name and step < first.step:
                 self._earlier(note, step, first)
             return
-        if len(self._figures) < MOST_FIGURES or known is not None:
+        begins = note.why.endswith("inf") and name != NORM and not self._fine.get(name)
+        breaks = bool(note.why) and first is None and not begins
+        if len(self._figures) < MOST_FIGURES or known is not None or breaks:
             self._figures[name] = Figure(name, None if note.why else note.figure, step)
-        if not note.why or first is not None:
-            return
+        if not breaks:
+            return  # as a best loss begins infinite, too
         what = NAMES.get(note.why, note.why)
         is_before = not self._steps or note.t_ns < self._steps[0].start_ns
         self._not_finite = NotFinite(name, what, step, self._every(name, step), is_before)

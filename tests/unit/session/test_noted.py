@@ -321,3 +321,29 @@ def test_what_was_not_finite_before_the_first_known_step_has_no_step(store: Note
     assert note is not None
     assert "since before step 351" in note.text
     assert numerics_words(found)[0] == "gradient norm is NaN since before step 351"
+
+
+def test_a_seventeenth_number_that_breaks_and_recovers_is_over() -> None:
+    """Sixteen have a figure; the STOP of another never went away."""
+    store = NotedStore(EventStore())
+    others = [Noted(at(1), "log", f"metric {number}", 1.0) for number in range(16)]
+    loss = [Noted(at(step), "log", "loss", 0.5 * (step != 7), "nan" * (step == 7)) for step in
+            range(2, 20)]  # fmt: skip
+    store.delivered([*others, *loss], RUN.steps, END)
+    found = store.numerics()
+    assert found is not None
+    assert found.is_over
+
+
+def test_a_best_loss_that_begins_infinite_is_no_reason_to_stop() -> None:
+    store = NotedStore(EventStore())
+    begins = Noted(at(1), "log", "best_val_loss", 0.0, "inf")
+    store.delivered([begins, Noted(at(1), "log", "loss", 0.5)], RUN.steps, END)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is None
+    store.delivered([Noted(at(200), "log", "loss", 0.0, "nan")], (), END)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert found.not_finite.name == "loss"
