@@ -17,6 +17,7 @@ from ..on_device import on_device
 from ..pauses import epoch_parts
 from ..place_names import by_user_function, function_of, place_evidence
 from ..scoring import cause, speedup_of
+from ..stack_samples import FrameShare
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds.causes import (
@@ -59,6 +60,9 @@ _FOREACH: Final = (
 (0.7 to 2 times the time of one by one, on two cores)."""
 
 _OF_TORCH: Final = (*_FUSED, *_FOREACH, "LBFGS", "Muon", "SparseAdam")
+
+FEWEST_BY_HAND: Final = 8
+"""Fewer tensors are as good as together."""
 
 
 def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
@@ -110,8 +114,8 @@ def _by_hand(window: RunFacts) -> tuple[str, ...]:
     name, tensors = settings.optimizer, settings.parameters or 0
     if name is None or name in _OF_TORCH or settings.parameter_device == "cpu":
         return ()
-    if any(one.phase == "optimizer" and in_collective(one) for one in main_places(window)):
-        return ()  # a sharded one: its time is not its launches'
+    if tensors < FEWEST_BY_HAND or any(map(_is_no_launching, main_places(window))):
+        return ()
     calls = sum(row.optimizer_steps for row in window.steps)
     if sum(row.optimizer_ns for row in window.steps) < BY_HAND_NS * max(1, calls * tensors):
         return ()
@@ -119,6 +123,15 @@ def _by_hand(window: RunFacts) -> tuple[str, ...]:
         f"update all {tensors} tensors together: torch.optim.AdamW(..., fused=True), where it fits "
         f"what {name} does, or torch._foreach_ functions in its step()",
     )
+
+
+def _is_no_launching(place: FrameShare) -> bool:
+    """An update is seen to exchange, as a sharded one does; to decompose matrices, as Shampoo's; or
+    to go through groups, as a class that is made of torch's does."""
+    if place.phase != "optimizer":
+        return False
+    together = function_of(place.frame).startswith(("_multi_tensor_", "_fused_"))
+    return together or in_collective(place) or "linalg" in place.frame + place.line
 
 
 def _by_rows(window: RunFacts) -> TableUsed | None:

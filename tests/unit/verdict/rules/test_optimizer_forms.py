@@ -102,6 +102,9 @@ ZERO = "all_gather (torch/distributed/distributed_c10d.py:4200)"
         ("FusedLAMB", 1_500, "FusedLAMB.step (fused_lamb.py:9)", False),
         ("RAdam", 75, "_multi_tensor_radam (torch/optim/radam.py:9)", False),
         ("ZeroOptimizer", 75, ZERO, False),
+        ("MyAdamW", 75, "_multi_tensor_adamw (torch/optim/adamw.py:700)", False),
+        ("Shampoo", 75, "eigh (torch/linalg/__init__.py:9)", False),
+        ("FlatAdam", 1, "FlatAdam.step (flat.py:9)", False),
     ],
 )
 def test_an_optimizer_that_walks_through_its_tensors_is_told_to_take_them_together(
