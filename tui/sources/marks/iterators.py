@@ -5,8 +5,9 @@ from typing import Final
 
 from .open_step import DATA, EVALUATION, OTHER, PHASE_NAMES, STARTUP, OpenStep
 
-COMPUTED_NS: Final = 300_000
-"""Between two batches of an evaluation a net answers, whose operations take 10 us each to call."""
+COMPUTED_NS: Final = 50_000
+"""Between two batches of an evaluation a net answers: five operations, of 10 us each to call.
+Batches that are kept for later have a few us between them."""
 REMEMBERED: Final = 64
 """Iterators kept in mind; more are alive at once in no loop we know."""
 MORE_BESIDE: Final = 2
