@@ -60,7 +60,7 @@ class Iterators:
     def started(self, iterator: int, step: OpenStep) -> bool:
         """An iterator was made or reset: its first fetch is start-up. True when the one before, at
         the same address, was an evaluation's that was left early, whose time then moves."""
-        if was_left := self._is_aside(iterator):
+        if was_left := self._was_left_early(iterator):
             self._pass_over(iterator)
             self._evaluation(step, self._pending.pop(iterator))
         if len(self._fresh) >= REMEMBERED:
@@ -145,7 +145,7 @@ class Iterators:
     def backward(self, step: OpenStep) -> list[int]:
         """A backward: the current iterator trains, and nothing is pending any more. Returns those
         that were an evaluation's and were left early, whose time moves now."""
-        left = [one for one in self._pending if self._is_aside(one)]
+        left = [one for one in self._pending if self._was_left_early(one)]
         if self.current in left:
             if self._fed in self._trained:
                 self.current = self._fed  # the backward is of a batch that came before
@@ -196,8 +196,8 @@ class Iterators:
         self._evaluation(step, pending)
         return True
 
-    def _is_aside(self, iterator: int) -> bool:
-        """Whether it has brought batches that no step needs: the one before went without it."""
+    def _was_left_early(self, iterator: int) -> bool:
+        """Whether it is an evaluation's: no step needs its batches, the one before went without."""
         pending, before = self._pending.get(iterator), self._beside_before
         if pending is None or before is None or iterator in before:
             return False
@@ -228,7 +228,7 @@ class Iterators:
             if phase == STARTUP and pending.forked:
                 step.evaluation_startup_ns += min(pending.making_ns, ns)
         if pending.fetches:
-            step.fetched_aside(pending.fetches, pending.samples)
+            step.fetched_for_evaluation(pending.fetches, pending.samples)
 
     @staticmethod
     def _moved(step: OpenStep, phase: int, ns: int) -> int:

@@ -55,7 +55,7 @@ class OpenStep:
         if samples is not None:
             self.samples = (self.samples or 0) + samples
 
-    def fetched_aside(self, fetches: int, samples: int) -> None:
+    def fetched_for_evaluation(self, fetches: int, samples: int) -> None:
         """So many of the batches turn out to be an evaluation's, whose time has moved."""
         self.fetches = max(0, self.fetches - fetches)
         self.samples = max(0, (self.samples or 0) - samples) or None
