@@ -139,6 +139,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     in_step: bool = False
     padded_again: bool = False
     chooses: bool = False
+    fixed: bool = False
     """What its source says, as in `source_text.structure.Structure`."""
 
 
@@ -184,10 +185,8 @@ ActivitySource = Literal["gpm", "samples", "utilization"]
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What one GPU did over one interval, which ended at the observation's `t_ns`.
-
-    Percent of the interval, 0 to 100; None where the source has no such figure.
-    """
+    """What one GPU did over one interval, which ended at the observation's `t_ns`. Percent of it, 0
+    to 100; None where the source has no such figure."""
 
     index: int
     """NVML's, as in `GpuUse`."""

@@ -132,6 +132,7 @@ def _shares(
             acts=(acts(stack.frames) or stack.acts) if phase == "evaluation" else None,
             feeds=stack.feeds and phase == "evaluation",
             asked=_asks(stack, net) if phase == "forward" else "",
+            fixed=stack.fixed and phase == "forward",
             library="" if net is None else library_of_net(stack.frames, net),
             computes=stack.computes,
             in_parts=stack.in_parts,

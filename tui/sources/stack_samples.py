@@ -146,6 +146,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         in_step=structure.in_step,
         padded_again=structure.padded_again,
         chooses=structure.chooses,
+        fixed=structure.fixed,
     )
 
 

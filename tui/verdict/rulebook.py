@@ -88,10 +88,13 @@ def _never(*_: object) -> None:
 
 def _compute(window: StepWindow) -> Finding | None:
     """What is not needed at all comes before what could be done in another type. Dropout lies
-    beside them, and so does a GPU that nobody uses."""
-    unneeded = growing_graph(window) or unused_gradients(window) or frozen_net(window)
+    beside them, and so do a GPU that nobody uses and, on a GPU, a net that does not learn: its
+    share is an estimate there."""
+    frozen = frozen_net(window)
+    unneeded = growing_graph(window) or unused_gradients(window)
+    unneeded = unneeded or (None if window.gpu_present else frozen)
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
-    beside = dropout(window), beside_unused_gpu(window)
+    beside = dropout(window), beside_unused_gpu(window), frozen
     return max(filter(None, (of_net, *beside)), key=_share_of, default=None)
 
 

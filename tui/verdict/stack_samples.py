@@ -53,7 +53,9 @@ class FrameShare:
     feeds: bool = False
     """…and a training learns from what is asked there."""
     asked: str = ""
-    """The frame that asks, in each step, a net which does not learn there: a frozen encoder."""
+    """The frame that asks, in each step, a net which does not learn there: a frozen encoder…"""
+    fixed: bool = False
+    """…which nothing updates by its source, though nets of its class may learn elsewhere."""
     library: str = ""
     """Below a net, the folder of the library that has written it or layers of it, but PyTorch."""
     idle: bool = False

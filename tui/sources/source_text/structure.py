@@ -29,6 +29,7 @@ from .evaluations import (
     turns_gradients_on,
 )
 from .files import SourceLines
+from .fixed_nets import is_fixed
 from .inline_evaluation import inline_evaluation
 from .packing import (
     LIBRARY_PACKS,
@@ -79,6 +80,8 @@ class Structure:
     in_step: bool = False
     """That is a part of each of its steps, whatever the function is called: a target, what a
     teacher answers, or outputs from which the training takes its gradients."""
+    fixed: bool = False
+    """The net that answers them is one that nothing updates, whatever its class is."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
     with_gradients: frozenset[str] = frozenset()
@@ -211,9 +214,11 @@ class SourceStructure:
             in_step = not evaluates  # a method called `generate` may be what is trained
         padded = any(map(is_padded_again, [*inner, *way][:1]))
         chosen = chooses([*inner, *way])
+        fixed = in_step and helpers is not None and is_fixed(way)
         return Structure(
-            parts, turns, unpacked, padded, chosen, evaluates, feeds=feeds, in_step=in_step
-        )
+            parts, turns, unpacked, padded, chosen, evaluates,
+            feeds=feeds, in_step=in_step, fixed=fixed,
+        )  # fmt: skip
 
     def _is_plain(self, frames: Sequence[str], loop: str) -> bool:
         """Below that loop are functions of the user's own alone, and the innermost computes no
