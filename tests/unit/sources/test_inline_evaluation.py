@@ -302,6 +302,26 @@ for fold in range(5):
 """
 
 
+STORED = """
+for batch in loader:
+    if stored:
+        wanted = table[index]
+    else:
+        with torch.no_grad():
+            wanted = teacher(batch).float()
+    loss = (net(batch) - wanted).square().mean()
+    loss.backward()
+"""
+
+
+def test_a_teacher_in_one_branch_of_a_condition_is_no_evaluation(tmp_path: Path) -> None:
+    """What the other branch binds is bound instead, and `.float()` casts a tensor."""
+    (tmp_path / "train.py").write_text(STORED)
+    found = SourceStructure(SourceLines([tmp_path])).of(("<module> (train.py:7)", NET))
+    assert found.in_step
+    assert not found.evaluates
+
+
 def test_what_a_later_backward_of_the_turn_learns_from_is_no_evaluation(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(GENERATOR)
     source = SourceStructure(SourceLines([tmp_path]))

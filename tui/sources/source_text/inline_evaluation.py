@@ -78,7 +78,8 @@ def _reaches_training(order: Sequence[ast.stmt], block: Sequence[ast.stmt], made
     for one in order:
         for statement in _beside(one, inside):
             if not read(statement) & known:
-                known -= rebound(statement)
+                # In the other branch of a condition it is bound instead, not anew.
+                known -= rebound(statement) if statement is one else set()
             elif learns(statement) or _leaves(statement) or _hands_to_a_trainer(statement):
                 return True
             else:

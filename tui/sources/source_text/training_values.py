@@ -13,8 +13,9 @@ from .syntax_trees import once_of_each
 from .value_flow import Names, Reached, Values, gathered, name_used, reached, read, through
 
 BACKWARD: Final = frozenset(("backward", "manual_backward", "training_step"))
-NUMBERS: Final = frozenset(("item", "float", "int", "bool", "len", "round"))
-"""Calls that give a number: a loss that is looked at, a count of what was right."""
+NUMBERS: Final = frozenset(("float", "int", "bool", "len", "round"))
+"""Python's own calls that give a number: a loss that is looked at, a count of what was right. As
+methods of a tensor they cast it."""
 DRAWS: Final = frozenset(("multinomial", "argmax", "sample"))
 """Calls whose number is a token."""
 LEARNED: Final = re.compile(r"reward|score|advantage|label|target|token|\bids\b|action|weight|next")
@@ -200,7 +201,7 @@ def _is_of_numbers(statement: ast.stmt) -> bool:
 def data_in(node: ast.AST) -> Iterator[ast.AST]:
     """What lies in it, without what becomes a number, a text or a condition there."""
     match node:
-        case ast.Call(func=called) if name_of(called) in NUMBERS and not _draws(node):
+        case ast.Call(func=called) if _is_number(called) and not _draws(node):
             return
         case ast.Compare() | ast.JoinedStr():
             return
@@ -211,6 +212,12 @@ def data_in(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for part in parts:
         yield from data_in(part)
+
+
+def _is_number(called: ast.expr) -> bool:
+    if isinstance(called, ast.Attribute):
+        return called.attr == "item"
+    return isinstance(called, ast.Name) and called.id in NUMBERS
 
 
 def _draws(node: ast.AST) -> bool:

@@ -187,6 +187,13 @@ def segments_of(
         elif span.name == "checkpoint":
             found.append(Segment(span.name, 0.0, 0.0, waits=True))
             found.append(Segment(span.name, gap, work))
+        elif cut == "last" and _begins_with_copy(span, copied_ns, keeps_up_ns):
+            # What the host does while the GPU has nothing left lies behind the copy: it issues the
+            # net there, and the read at the end waits for that.
+            found.append(Segment(span.name, own * span.drop_ns, 0.0))
+            found.append(Segment(span.name, 0.0, 0.0, waits=True))
+            found.append(Segment(span.name, gap, 0.0))
+            found.append(Segment("wait", 0.0, work, waits=True))
         elif cut == "last":
             found.append(Segment(span.name, own * span.drop_ns, 0.0))
             found.append(Segment("wait", 0.0, work, waits=True))
@@ -198,7 +205,7 @@ def segments_of(
             found.append(Segment(span.name, max(0.0, work - span.after_ns), work))
         elif ahead and span.name in ISSUING:
             found.append(Segment(span.name, span.host_ns * launching, work))
-        elif span.name == "forward" and span.before_ns > keeps_up_ns and _held_by(copied_ns, span):
+        elif _begins_with_copy(span, copied_ns, keeps_up_ns):
             # A copy of the batch waits for what is queued before it.
             found.append(Segment("forward", 0.0, 0.0, waits=True))
             found.append(Segment("forward", max(0.0, span.host_ns - span.before_ns), work))
@@ -252,8 +259,11 @@ def _hardly_ahead(span: MeasuredSegment, drained: Collection[str]) -> bool:
     return span.name not in drained and span.before_ns <= NEARLY * span.host_ns
 
 
-def _held_by(copied_ns: float, span: MeasuredSegment) -> bool:
-    """Copies take as long as what they would wait for, about; those from pinned memory do not."""
+def _begins_with_copy(span: MeasuredSegment, copied_ns: float, keeps_up_ns: float) -> bool:
+    """Of the batch, which waits for what was queued before it: copies take as long as that, about;
+    those from pinned memory do not."""
+    if span.name != "forward" or span.before_ns <= keeps_up_ns:
+        return False
     return copied_ns >= COPY_HELD * span.before_ns
 
 
