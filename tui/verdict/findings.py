@@ -138,6 +138,8 @@ class Finding:
     another way; else see `forecast.interval.forecast_of`."""
     goes_on: float = 1.0
     """How likely it goes on as it was, 0 to 1: below 1 of what came once or twice so far."""
+    view: str = ""
+    """Which of several judges of its kind found it, where they share a sub. Nothing shows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,11 @@ class Hysteresis:
         return share < limits.LEAVE_SHARE and high < limits.LEAVE_HIGH
 
     def _with_steady_sub(self, finding: Finding, fresh: bool) -> Finding:
-        """The finding, unless its sub is new: then the old one with the new figures for a while."""
+        """The finding, unless its sub, or its view, is new: then the old one for a while, with the
+        new figures."""
         old = self.finding
-        if old is None or old.sub == finding.sub or fresh:
+        alike = old is not None and (old.sub, old.view) == (finding.sub, finding.view)
+        if old is None or alike or fresh:
             self._other_subs = 0
             return finding
         self._other_subs += 1

@@ -1,9 +1,11 @@
 """Python between the phases: metrics, logging, anything without a phase."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import lru_cache
+from statistics import median
+from typing import Final, NamedTuple
 
 from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
@@ -35,7 +37,7 @@ from ..idle_ledger import (
 )
 from ..loader import loader_floor
 from ..on_device import counted_by, idle_of, on_device
-from ..pauses import Pauses, host_parts, outliers
+from ..pauses import Pauses, host_parts, outliers, warm_recent
 from ..place_names import by_user_function, own_frame, place_evidence, place_name
 from ..scoring import cause
 from ..stack_samples import FrameShare
@@ -52,29 +54,62 @@ UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
 """Lines of an update that the user has written."""
 
 
-def now_and_then(window: StepWindow) -> Finding | None:
-    """The amortised excess of outlier steps; one alone is an event.
+class _SlowSteps(NamedTuple):
+    """Outlier steps, and what they hold longer than others, the wait for a core among it."""
 
-    Less the time in which the thread had no core, which comes in bursts too, and evaluations that
-    samples show. With a GPU only what leaves it idle counts: a step that reads the loss now and
-    then waits for work that is done.
-    """
+    found: Pauses
+    others: float
+    """Part of the time that may be theirs, and is another rule's."""
+    most: float
+    """What can be lost: with a GPU what it idles for."""
+    between: bool
+    """They hold it between the phases, where `_steady` sees it too. A wait for a core lies in
+    whatever phase is at work."""
+
+    def share(self, waits: float) -> Share:
+        """Without what `waits` for a core: of what lies between the phases as much as of all else;
+        of other slow steps that wait may be all, since it comes in bursts."""
+        kept, lost = 1.0 - waits, self.others
+        if not self.between:
+            kept, lost = 1.0, lost + waits
+        parts = (self.found.share.mean, self.found.share.low, self.found.share.high)
+        return Share(*(min(self.most, kept * max(0.0, part - lost)) for part in parts))
+
+
+@lru_cache(maxsize=4)
+def _slow_steps(window: StepWindow) -> _SlowSteps | None:
+    """What ends the loader's workers, and evaluations that samples show, is no slow step's. With a
+    GPU only what leaves it idle counts: a step that reads the loss now and then waits for work that
+    is done."""
     found = outliers(window)
     if found is None:
         return None
     places = main_places(window)
-    lost, most = (window.host.run_delay or 0.0) + loader_ends(window).mean, 1.0
-    lost += evaluated_within(window)
-    if window.gpu_present:
-        if window.activity is None or window.activity.busy is None or not places:
-            return None
-        lost, most = lost + share_where(places, waits_for_gpu), idle_of(window)
-    share = Share(
-        *(
-            min(most, max(0.0, part - lost))
-            for part in (found.share.mean, found.share.low, found.share.high)
-        )
-    )
+    others = loader_ends(window).mean + evaluated_within(window)
+    between = _longer_between(window) >= HOST_ALIKE * found.share.mean
+    if not window.gpu_present:
+        return _SlowSteps(found, others, 1.0, between)
+    if window.activity is None or window.activity.busy is None or not places:
+        return None
+    others += share_where(places, waits_for_gpu)
+    return _SlowSteps(found, others, idle_of(window), between)
+
+
+def _longer_between(window: StepWindow) -> float:
+    """Part of the time by which Python between the phases is longer than in a usual step."""
+    rows = warm_recent(window)
+    parts = host_parts(rows)
+    usual = median(part / max(1, row.count) for part, row in zip(parts, rows, strict=True))
+    longer = (part - usual * row.count for part, row in zip(parts, rows, strict=True))
+    return sum(max(0.0, one) for one in longer) / max(1, spent(rows).wall_ns)
+
+
+def now_and_then(window: StepWindow) -> Finding | None:
+    """The amortised excess of outlier steps; one alone is an event."""
+    slow = _slow_steps(window)
+    if slow is None:
+        return None
+    found, share = slow.found, slow.share(window.host.run_delay or 0.0)
     if share.mean < CONTRIBUTOR:
         return None
     evidence = [
@@ -89,8 +124,8 @@ def now_and_then(window: StepWindow) -> Finding | None:
     mine = by_user_function(_mine(window))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     if window.gpu_present and window.activity is not None:
-        text = f"the GPU is idle {percent(most)} of the time"
-        evidence.append(Evidence(text, counted_by(window.activity), most))
+        text = f"the GPU is idle {percent(slow.most)} of the time"
+        evidence.append(Evidence(text, counted_by(window.activity), slow.most))
     advice = [
         f"done every {found.affordable_steps:,} steps it would cost {percent(TARGET_BUDGET)}; or "
         f"do it in one tensor expression, or on another thread{_at(mine)}"
@@ -230,15 +265,30 @@ def host(window: StepWindow) -> Finding | None:
         unlearned,
         asleep_within,
     )
-    found = [one for judge in judges if (one := judge(window))]
+    found = [one for judge in judges if (one := _seen_by(judge, window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
-    first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
-    computed = on_cpu(window) or beside_gpu(window)
+    first = next((one for one in found if _held(one, window) >= HOST_ALIKE * most), None)
+    computed = _seen_by(on_cpu, window) or _seen_by(beside_gpu, window)
     if computed is not None and (computed.share or 0.0) > most:
         first = computed
     if first is None or window.gpu_present or first.forecast is not None:
         return first
     return replace(first, forecast=forecast_on_cpu(first))
+
+
+def _seen_by(judge: Callable[[StepWindow], Finding | None], window: StepWindow) -> Finding | None:
+    """What it finds, by its name: the headline is not to change between two of them each second."""
+    found = judge(window)
+    return None if found is None else replace(found, view=judge.__name__)
+
+
+def _held(found: Finding, window: StepWindow) -> float:
+    """The part of the time that is compared: with the wait for a core, which the other views of the
+    same time hold too."""
+    slow = _slow_steps(window) if found.view == now_and_then.__name__ else None
+    if slow is None or not slow.between:
+        return found.share or 0.0
+    return slow.share(0.0).mean
 
 
 def _steady(window: StepWindow) -> Finding | None:
