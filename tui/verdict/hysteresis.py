@@ -18,12 +18,13 @@ class Hysteresis:
         """What the lower bound of its share must exceed for it to enter."""
         self.holds = False
         self.finding: Finding | None = None
-        """As last seen."""
+        """As last seen. While another sub, or view, has not held for long it stays as it was:
+        headline, evidence, advice and forecast are of one cause."""
         self._streak = 0
         """Windows in a row in which it should enter, or leave once it holds."""
         self._streak_ns = 0
         """Where the streak's first window ended."""
-        self._other_subs = 0
+        self._others = 0
 
     def update(self, finding: Finding | None, spans: Sequence[TimeSpan], fresh: bool) -> None:
         """One window, some of its spans new. `fresh`: nothing was known before, so one window is
@@ -36,7 +37,7 @@ class Hysteresis:
             self.holds = not self.holds
             self._streak = 0
         if finding is not None:
-            self.finding = self._with_steady_sub(finding, fresh)
+            self.finding = self._steady(finding, fresh)
         elif not self.holds:
             self.finding = None
 
@@ -61,28 +62,18 @@ class Hysteresis:
             return True
         return share < limits.LEAVE_SHARE and high < limits.LEAVE_HIGH
 
-    def _with_steady_sub(self, finding: Finding, fresh: bool) -> Finding:
-        """The finding, unless its sub, or its view, is new: then the old one for a while, with the
-        new figures."""
+    def _steady(self, finding: Finding, fresh: bool) -> Finding:
+        """The finding, unless what it says is new: then the old one for a while."""
         old = self.finding
         alike = old is not None and (old.sub, old.view) == (finding.sub, finding.view)
-        if old is None or alike or fresh:
-            self._other_subs = 0
+        if old is None or alike or fresh or not self.holds:
+            self._others = 0
             return finding
-        self._other_subs += 1
-        if self._other_subs >= limits.SUB_TIMES:
-            self._other_subs = 0
+        self._others += 1
+        if self._others >= limits.SUB_TIMES:
+            self._others = 0
             return finding
-        return replace(
-            old,
-            severity=finding.severity,
-            share=finding.share,
-            share_low=finding.share_low,
-            share_high=finding.share_high,
-            speedup=finding.speedup,
-            speedup_is=finding.speedup_is,
-            headline=finding.headline,
-        )
+        return old
 
 
 @dataclass(frozen=True, slots=True)

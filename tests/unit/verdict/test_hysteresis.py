@@ -5,11 +5,12 @@ Simulated and seeded, with a session's rhythm of looks. Longer runs of the same 
 first "nothing wrong" before enough bursts have come among them; none at 15 and 30 % after step 300.
 """
 
+from dataclasses import replace
 from statistics import median
 
 import pytest
 
-from gpuwatch.tui.verdict.findings import Finding, Kind, Verdict
+from gpuwatch.tui.verdict.findings import Evidence, Finding, Forecast, Kind, Verdict
 from gpuwatch.tui.verdict.forecast.gain import Gain
 from gpuwatch.tui.verdict.hysteresis import Selection
 from gpuwatch.tui.verdict.scoring import cause
@@ -120,6 +121,50 @@ def test_of_two_that_give_back_about_as_much_the_larger_stays() -> None:
     assert headline(0.32, 0.14, 0.14) == "h2d"
     assert headline(0.24, 0.14, 0.26) == "h2d"
     assert headline(0.24, 0.14, 0.40) == "launch"
+
+
+def _dropout(share: float) -> Finding:
+    shares, evidence = Share(share, share - 0.05, share + 0.05), Evidence("in dropout", "py-spy")
+    headline = f"dropout takes {share:.0%} of each step"
+    return cause("compute", "dropout", shares, headline, (evidence,), ("a rate of 0",))
+
+
+def _frozen(share: float) -> Finding:
+    shares, evidence = Share(share, share - 0.05, share + 0.05), Evidence("in encode", "py-spy")
+    headline = f"a net that does not learn takes {share:.0%} of each step"
+    found = cause("compute", "frozen-net", shares, headline, (evidence,), ("keep its answers",))
+    return replace(found, forecast=Forecast(1.3, 1.2, 1.4))
+
+
+def test_what_is_said_is_of_one_cause() -> None:
+    """Two of one kind that are about as large: the headline was of the one, its evidence, advice
+    and forecast of the other, in 16 of 40 looks."""
+    chosen = Selection(("compute",), ENTER_LOW, SWAP_RENEWED)
+    spans = window(even(60, data_ms=20, forward_ms=80)).spans
+    turns = [_dropout(0.30), _frozen(0.31), _dropout(0.29), _frozen(0.32), _frozen(0.31)]
+    said = [chosen.update({"compute": one}, spans, fresh=not at) for at, one in enumerate(turns)]
+    assert said == [turns[0], turns[0], turns[2], turns[2], turns[2]]
+    assert chosen.update({"compute": _frozen(0.33)}, spans, fresh=False) == _frozen(0.33)
+
+
+def test_what_a_cause_was_before_it_held_is_not_said() -> None:
+    chosen = Selection(("compute",), ENTER_LOW, SWAP_RENEWED)
+    spans = window(even(60, data_ms=20, forward_ms=80)).spans
+    looks = [_dropout(0.06), _frozen(0.30), _frozen(0.31)]
+    said = [chosen.update({"compute": one}, spans, fresh=False) for one in looks]
+    assert said == [None, None, looks[2]]
+
+
+def test_views_that_share_a_sub_do_not_take_turns() -> None:
+    chosen = Selection(("host",), ENTER_LOW, SWAP_RENEWED)
+    spans = window(even(60, data_ms=20, forward_ms=80)).spans
+    share = Share(0.4, 0.35, 0.45)
+    slow, steady = (
+        replace(cause("host", None, share, view, (), ()), view=view) for view in ("slow", "steady")
+    )
+    turns = [slow, steady, slow, steady, steady, slow]
+    said = [chosen.update({"host": one}, spans, fresh=not at) for at, one in enumerate(turns)]
+    assert said == [slow] * len(turns)
 
 
 def test_which_of_two_equal_causes_is_first_is_not_sure() -> None:
