@@ -72,6 +72,35 @@ for events in batches:
     optimizer.step()
 """
 LOOKS = GENERATES.replace("loss = loss_function(outputs", "show(outputs")
+ROLLOUT = """
+def rollout(x, steps):
+    states = []
+    for _ in range(steps):
+        x = x + 0.1 * f(x); states.append(x)  # 2
+    return torch.stack(states, 1)
+
+while True:
+    pred = rollout(traj[:, 0], 20)  # 1
+    loss = mse_loss(pred, traj[:, 1:]); opt.zero_grad(); loss.backward(); opt.step()
+"""
+GAN = """
+class GAN:
+    def generate(self, n):
+        return G(torch.randn(n, 64))  # 3
+
+    def d_step(self):
+        od.zero_grad(); loss = bce(D(self.generate(256).detach())); loss.backward(); od.step()  # 2
+
+while True:
+    gan.d_step()  # 1
+"""
+BESIDE = """
+def evaluate(net):
+    return net(held_out).mean()  # 2
+
+while True:
+    evaluate(net); loss = net(x).mean(); loss.backward(); opt.step()  # 1
+"""
 PLANS = """
 class Agent:
     @torch.no_grad()
@@ -122,6 +151,9 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         (MICRO_BATCHES, ("<module>", "features"), True),
         (GENERATES, ("<module>", "Net.generate"), True),
         (LOOKS, ("<module>", "Net.generate"), False),
+        (ROLLOUT, ("<module>", "rollout"), True),
+        (GAN, ("<module>", "GAN.d_step", "GAN.generate"), True),
+        (BESIDE, ("<module>", "evaluate"), False),
         (GRPO, ("<module>", "generate"), False),
         (PLANS, ("<module>", "Agent.plan", "Agent.value"), False),
         (FROZEN, ("<module>", "to_latent"), True),
@@ -135,6 +167,9 @@ UPDATES = ("<module>", "Agent.update", "Agent.target")
         "micro-batches",
         "outputs",
         "a look",
+        "two statements of one line",
+        "four of one line",
+        "one that hands nothing on",
         "texts",
         "actions",
         "two that are written out",
@@ -195,3 +230,125 @@ def test_who_else_asks_what_plans_does_not_act(tmp_path: Path) -> None:
     check = f"check (train.py:{len(PLANS.splitlines()) + 2})"
     assert source.of((plans, own)).acts is True
     assert source.of(("<module> (train.py:24)", check, own)).acts is False
+
+
+CHECKS = """
+def validate(x, y):
+    for row in x:
+        assert torch.isfinite(row).all()  # 2
+
+def step(x, y):
+    validate(x, y)  # 1
+    loss = mse(net(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+SELDOM = CHECKS.replace(
+    "    validate(x, y)  # 1", "    if n % 9 == 0:\n        validate(x, y)  # 1"
+)
+IN_LOOP = """
+def validate(x, y):
+    return [float(row) for row in x]  # 2
+
+for x, y in loader:
+    validate(x, y)  # 1
+    loss = mse(net(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+BY_EPOCH = """
+def validate(x, y):
+    return [float(row) for row in x]  # 2
+
+for epoch in range(9):
+    for x, y in loader:
+        mse(net(x), y).backward()
+    validate(x, y)  # 1
+"""
+BEFORE = """
+def validate(x, y):
+    return [float(row) for row in x]  # 2
+
+def main():
+    validate(x, y)  # 1
+    for x, y in loader:
+        mse(net(x), y).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "functions", "in_step"),
+    [
+        (CHECKS, ("step", "validate"), True),
+        (IN_LOOP, ("<module>", "validate"), True),
+        (SELDOM, ("step", "validate"), False),
+        (BY_EPOCH, ("<module>", "validate"), False),
+        (BEFORE, ("main", "validate"), False),
+    ],
+    ids=["by a step", "in a loop", "now and then", "beside the steps", "before them"],
+)
+def test_what_each_step_calls_is_its_own_whatever_its_name(
+    tmp_path: Path, text: str, functions: tuple[str, ...], in_step: bool
+) -> None:
+    """`validate(x, y)`, which looks at a batch, was "evaluate less often: 2.6x"."""
+    assert structure(tmp_path, text, *functions, net=False).in_step is in_step
+
+
+def test_an_evaluation_in_each_step_is_one_once_its_net_was_seen(tmp_path: Path) -> None:
+    """All of a small graph is one batch, and its held-out nodes are looked at behind each."""
+    text = """
+def evaluate(net):
+    out = net(x)
+    return score(out)
+
+def score(out):
+    return [float(row) for row in out]
+
+for epoch in range(200):
+    loss = mse(net(x), y)
+    loss.backward()
+    optimizer.step()
+    evaluate(net)
+"""
+    (tmp_path / "train.py").write_text(text)
+    source = SourceStructure(SourceLines([tmp_path]))
+    evaluates, metrics = "evaluate (train.py:3)", "evaluate (train.py:4)"
+    assert not source.of(("<module> (train.py:13)", evaluates, NET)).in_step
+    assert not source.of(("<module> (train.py:13)", metrics, "score (train.py:7)")).in_step
+
+
+def test_a_check_in_what_makes_the_loss_is_the_steps_too(tmp_path: Path) -> None:
+    text = """
+def validate(x):
+    return [float(row) for row in x]
+
+def loss_of(x, y):
+    validate(x)
+    return mse(net(x), y)
+
+for x, y in loader:
+    loss = loss_of(x, y)
+    loss.backward()
+"""
+    (tmp_path / "train.py").write_text(text)
+    source = SourceStructure(SourceLines([tmp_path]))
+    assert source.of(("<module> (train.py:10)", "loss_of (train.py:7)", NET)).in_step
+    checks = "loss_of (train.py:6)", "validate (train.py:3)"
+    assert source.of(("<module> (train.py:10)", *checks)).in_step
+
+
+def test_what_each_step_keeps_is_no_checkpoint() -> None:
+    """A recurrent net's state in a dictionary was "checkpoints take 40% of the time"."""
+
+    def phase(*frames: str, in_step: bool) -> str:
+        return phase_of(
+            StackCount(
+                role="main", pid=1, thread="", frames=frames, count=1, in_step=in_step, line=""
+            )
+        )
+
+    keeps = ("<module> (train.py:20)", "Memory.save_state (train.py:9)")
+    writes = (*keeps, "save (torch/serialization.py:970)")
+    assert phase(*keeps, in_step=True) == "other"
+    assert phase(*keeps, in_step=False) == "checkpoint"
+    assert phase(*writes, in_step=True) == "checkpoint"

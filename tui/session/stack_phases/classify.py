@@ -147,7 +147,7 @@ def classify(
     `line` is the text of the innermost line of the user's own, "" where it could not be read.
     `unlearning`: by its source a net runs there to be evaluated; `computes`: by the text of the
     innermost line it computes tensors; `in_step`: by its source each step of a training learns
-    from it.
+    from it, or calls it and no net in it, so that a name says nothing.
     """
     phase: StackPhase = "other"
     evaluates, may_evaluate = unlearning, False
@@ -164,6 +164,8 @@ def classify(
             evaluates = evaluates or bool(_EVALUATES.fullmatch(function))
             may_evaluate = may_evaluate or bool(_EVALUATES_A_NET.fullmatch(function))
         found = _by_name(frame) if own else by_place(function, file)
+        if found == "checkpoint" and own and in_step:
+            found = None  # what each step keeps is no file's, or has frames of its own that write
         if found == "evaluation":
             evaluates = True
         elif found is not None and found in table.NESTED[phase]:

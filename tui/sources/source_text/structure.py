@@ -13,6 +13,7 @@ from itertools import groupby, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from ...model.code_lines import calls_torch, computes, imports_torch
+from ...model.frames import acts as in_environment
 from ...model.frames import place_of
 from ...verdict.code_origin import is_users, where_in
 from .after_update import evaluates_after_update
@@ -41,7 +42,7 @@ from .packing import (
 )
 from .places import Place, scope_of
 from .syntax_trees import Mark, SyntaxTrees, parsed_file
-from .training_values import asked_in_step, learned_from
+from .training_values import asked_in_step, called_in_each_step, learned_from
 from .trimming import trims
 from .turns import stateful
 
@@ -79,7 +80,8 @@ class Structure:
     gradients."""
     in_step: bool = False
     """That is a part of each of its steps, whatever the function is called: a target, what a
-    teacher answers, or outputs from which the training takes its gradients."""
+    teacher answers, or outputs from which the training takes its gradients. So is what runs no net,
+    in a function that each step calls and in which none was seen: a check, a state that is kept."""
     fixed: bool = False
     """The net that answers them is one that nothing updates, whatever its class is."""
     computes: bool = False
@@ -115,6 +117,8 @@ class SourceStructure:
         """…and functions that are asked for an action there, each with the one that asks."""
         self._asking: set[Mark] = set()
         """Classes that step and can be reset, below which a net was seen: no environments."""
+        self._above_nets: set[Mark] = set()
+        """Functions in which a net was seen of which no step learns."""
         self._learned: set[Mark] = set()
         """Functions of which a training was seen to learn what they return without gradients."""
         self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
@@ -156,7 +160,13 @@ class SourceStructure:
         evaluates = inline or not around.isdisjoint(self._evaluations)
         acts = self._acts(_users_own(frames))
         feeds = any(place.marked in self._learned for place in way)
-        return Structure(in_turns=turns, evaluates=evaluates, acts=acts, feeds=feeds)
+        helpers = called_in_each_step(way)
+        asks = not self._above_nets.isdisjoint(place.marked for place in helpers)
+        other = asks or evaluates or acts or in_environment(tuple(stack))
+        in_step = bool(helpers) and not other
+        return Structure(
+            in_turns=turns, evaluates=evaluates, acts=acts, feeds=feeds, in_step=in_step
+        )
 
     def _acts(self, frames: Sequence[str]) -> bool | None:
         """Also below a library's wrapper of an environment."""
@@ -212,6 +222,8 @@ class SourceStructure:
             in_step = asked_in_step(way, len(helpers))
         elif in_step:
             in_step = not evaluates  # a method called `generate` may be what is trained
+        if not in_step:
+            self._above_nets |= {place.marked for place in way}
         padded = any(map(is_padded_again, [*inner, *way][:1]))
         chosen = chooses([*inner, *way])
         fixed = in_step and helpers is not None and is_fixed(way)

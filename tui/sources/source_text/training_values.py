@@ -25,6 +25,8 @@ OF_NETS: Final = frozenset(
     ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 )
 """What only a net, or an optimizer, is asked for: none is made of a loss that it is handed with."""
+SELDOM: Final = (ast.If, ast.IfExp, ast.Match, ast.ExceptHandler)
+"""What lies in one of these is not done each time."""
 MOST_FUNCTIONS: Final = 4
 """Deep that a value is followed into functions that learn."""
 
@@ -60,6 +62,24 @@ def asked_in_step(way: Sequence[Place], helpers: int) -> bool:
     if training is not None and not learns(training, nested=False):
         return False
     return all(learns(one) or _counts(one) for one in loops)
+
+
+def called_in_each_step(way: Sequence[Place]) -> Sequence[Place]:
+    """The innermost frames, as far as each step of a training calls them: in no branch, and in the
+    very loop, or function, that holds its backward. None of what a loop over epochs calls beside
+    its steps, nor of what a script does before them."""
+    for at, place in enumerate(way[1:], 1):
+        around = place.around()
+        regions: list[ast.AST] = [one for one in around if isinstance(one, LOOPS)]
+        if isinstance(place.scope, Function):
+            regions.append(place.scope)
+        step = next(filter(learns, regions), None)
+        within = around[: around.index(step)] if step in around else around
+        if any(isinstance(one, SELDOM) for one in within):
+            return ()
+        if step is not None:
+            return way[:at] if learns(step, nested=False) else ()
+    return ()
 
 
 def _is_written_out(loop: ast.AST) -> bool:

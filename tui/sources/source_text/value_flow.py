@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...verdict.syntax import name_of, root_of
-from .places import FUNCTIONS, Place, enclosing
+from .places import FUNCTIONS, Function, Place, enclosing
 
 Names = set[str]
 Ends = Callable[[ast.stmt, Place, Names], bool]
@@ -41,21 +41,47 @@ class Values:
 def reached(way: Sequence[Place], values: Values, loop: ast.AST | None = None) -> Reached | None:
     """The first statement that `ends`, of those that read what the innermost line makes, or all
     that `loop` around it makes. What is stored in an object is followed within one function."""
+    called = ""
     for at, place in enumerate(way):
-        found = _within(place, values, None if at else loop)
+        found = _within(place, values, None if at else loop, called)
+        called = place.scope.name if isinstance(place.scope, Function) else ""
         if found is None or not _hands_out(found):
             return None if found is None else (place, found)
     return None
 
 
-def _within(place: Place, values: Values, loop: ast.AST | None) -> ast.stmt | None:
-    """In one frame: what is looked for, or what hands the value out of it."""
+def _within(place: Place, values: Values, loop: ast.AST | None, called: str) -> ast.stmt | None:
+    """In one frame: what is looked for, or what hands the value out of it. On a line of several
+    statements, `x = net(x); states.append(x)`, what calls the function that makes it comes before
+    the others."""
     around = [one for one in enclosing(place.scope, place.line) if isinstance(one, ast.stmt)]
     if loop in around:
         around = around[: around.index(loop) + 1]
     if not around:
         return None
-    made = around[-1]
+    simple = [one for one in around if not any(_blocks(one))] or around[-1:]
+    outer = [one for one in around if one not in simple]
+    makes = [one for one in simple if _calls(one, called)] if len(simple) > 1 else simple
+    for made in makes or simple:
+        if (found := _from(made, outer, place, values, loop, bool(makes))) is not None:
+            return found
+    return None
+
+
+def _calls(statement: ast.stmt, called: str) -> bool:
+    calls = (one for one in ast.walk(statement) if isinstance(one, ast.Call))
+    return bool(called) and any(name_of(one.func) == called for one in calls)
+
+
+def _from(
+    made: ast.stmt,
+    outer: Sequence[ast.stmt],
+    place: Place,
+    values: Values,
+    loop: ast.AST | None,
+    surely: bool,
+) -> ast.stmt | None:
+    """From this statement, which `surely` makes the value, or may."""
     known: Names | None
     if isinstance(made, FOR) and made is not loop:
         known = stored(made.target)
@@ -63,12 +89,12 @@ def _within(place: Place, values: Values, loop: ast.AST | None) -> ast.stmt | No
             return found
     elif made is not loop and list(_blocks(made)):
         return None  # asked for a condition
-    elif made is not loop and values.ends(made, place, set()):
+    elif made is not loop and surely and values.ends(made, place, set()):
         return made
     elif (known := values.makes(made, place)) is None or _hands_out(made):
         return None if known is None else made
-    outer = [place.scope, *around[:-1]]
-    for parent, child in reversed(list(zip(outer, around, strict=True))):
+    around = zip((place.scope, *outer), (*outer, made), strict=True)
+    for parent, child in reversed(list(around)):
         if (found := _after(parent, child, known, place, values)) is not None:
             return found
     return None
