@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -14,6 +15,7 @@ from gpuwatch.tui.model.observations import (
     ProcessUse,
     StackCount,
     StacksSeen,
+    ThreadRole,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
@@ -79,6 +81,38 @@ def chunks(shares: Mapping[str, float], seconds: int, seed: int = 0) -> list[Sta
     return [
         chunk(number, chance.choices(names, weights, k=SAMPLES)) for number in range(seconds // 2)
     ]
+
+
+class Seen(NamedTuple):
+    """A stack with its line."""
+
+    frames: tuple[str, ...]
+    line: str = ""
+    role: ThreadRole = "main"
+
+
+def drawn(
+    places: Mapping[str, Seen], shares: Mapping[str, float], seconds: int
+) -> list[AnyObservation]:
+    """Such stacks as often as `shares` say, at random."""
+    chance, names, weights = random.Random(1), list(shares), list(shares.values())
+    made = list[AnyObservation]()
+    for number in range(seconds // 2):
+        taken = chance.choices(names, weights, k=SAMPLES)
+        stacks = tuple(
+            StackCount(
+                role=places[name].role,
+                pid=48213 if places[name].role == "main" else 48300,
+                thread="MainThread",
+                frames=places[name].frames,
+                line=places[name].line,
+                count=taken.count(name),
+                moments=sum(1 << at for at, one in enumerate(taken) if one == name),
+            )
+            for name in dict.fromkeys(taken)
+        )
+        made.append(structs.replace(chunk(number, ["other"] * SAMPLES), stacks=stacks))
+    return made
 
 
 def processes(

@@ -1,16 +1,28 @@
 """Rules on stack samples: host causes, too few samples, nothing wrong."""
 
+import re
+from dataclasses import replace
 from typing import Final
 
-from ..code_places import EMPTYING_CALL, empties_cache, is_users, share_where
+from ..code_places import (
+    CLIP_CALL,
+    EMPTYING_CALL,
+    clips,
+    empties_cache,
+    in_optimizer,
+    is_users,
+    main_places,
+    share_held,
+    share_where,
+)
 from ..findings import Evidence, Finding, Kind, Signal, find_missing
-from ..forecast.interval import with_interval
+from ..forecast.interval import interval_of, with_interval
 from ..format import ms, percent
 from ..on_device import counted_by, idle_of
 from ..place_names import by_user_function, call_at, place_evidence, place_name
 from ..rules.gpu_filling import KINDS_OF_WORK
 from ..rules.gpu_work import products_seen, work_of
-from ..rules.optimizer import for_this_optimizer
+from ..rules.optimizer import for_this_optimizer, updated_together
 from ..rules.page_faults import page_faults
 from ..rules.stalled import (
     notebook_idle,
@@ -19,8 +31,8 @@ from ..rules.stalled import (
     stuck_worker_advice,
     workers_evidence,
 )
-from ..scoring import cause, state
-from ..stack_samples import Still
+from ..scoring import cause, speedup_of, state
+from ..stack_samples import FrameShare, Still
 from ..statistics import Share, of_samples, without_rows
 from ..thresholds import samples as limits
 from ..thresholds.causes import MOST_OF_IT
@@ -238,14 +250,39 @@ def recompile(window: SampleWindow) -> Finding | None:
     return _held(window, "recompile", "compile", "recompilation takes", "compile", advice)
 
 
+ONE_BY_ONE: Final = re.compile(r"\bclip_grad_(norm|value)_\((p|par|param|parameter|w|weight),")
+ONCE: Final = "clip the gradients of all parameters in one call, not of each by itself"
+
+
 def optimizer(window: SampleWindow) -> Finding | None:
     """Without a GPU alone: with one, where the host is says nothing of how long its update takes
-    there."""
-    if window.gpu_present:
+    there. Of clipping, which is a part of it, the update's own form changes nothing."""
+    share = window.sampled.share("optimizer")
+    if window.gpu_present or share.mean < CONTRIBUTOR:
         return None
-    advice = for_this_optimizer(window)
-    clause = "are in the optimizer"
-    return _held(window, "optimizer", "optimizer", "the optimizer takes", clause, advice)
+    held = [one for one in main_places(window) if one.phase == "optimizer"]
+    cut = [one for one in held if _clips(one)]
+    left = 1.0 - share_held(cut) / share_held(held) if cut else 1.0
+    own = Share(*(left * end for end in _ends(share)))
+    together, advice = updated_together(window), for_this_optimizer(window)
+    if own.mean < CONTRIBUTOR:
+        advice = tuple(one for one in advice if one != together)
+    evidence = [counted(window.sampled, share, "are in the optimizer")]
+    if cut:
+        evidence.append(place_evidence(by_user_function(cut)[0], "main-thread"))
+    if any(ONE_BY_ONE.search(one.line) for one in cut):
+        advice = (ONCE, *advice)
+    headline = f"the optimizer takes {about(share.mean)} of the time"
+    found = cause("optimizer", None, share, headline, tuple(evidence), advice)
+    if not advice or advice[0] != together:
+        return found  # what less clipping, or fewer updates, give is not known
+    gives = interval_of("optimizer", speedup_of(own.mean), *_ends(own))
+    return replace(found, forecast=gives)
+
+
+def _clips(place: FrameShare) -> bool:
+    """Also in what it calls of PyTorch's."""
+    return clips(place) or (not in_optimizer(place) and bool(CLIP_CALL.search(place.line)))
 
 
 def _held(

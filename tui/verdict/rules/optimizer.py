@@ -1,12 +1,19 @@
 """The optimizer's own share of the step, amortised over accumulated micro-steps."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from ...settings import Settings
 from ..between_phases import clipped_part
-from ..code_places import clips, embeds, in_collective, main_places, steps_one_by_one
+from ..code_places import (
+    clips,
+    embeds,
+    in_collective,
+    in_optimizer,
+    main_places,
+    steps_one_by_one,
+)
 from ..cpu_wait import asleep
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
@@ -15,7 +22,7 @@ from ..gpu_clock import unmeasured
 from ..loader import loader_floor, loader_floor_sampled
 from ..on_device import on_device
 from ..pauses import epoch_parts
-from ..place_names import by_user_function, function_of, place_evidence
+from ..place_names import by_user_function, file_of, function_of, place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import at_most, share_of
@@ -58,6 +65,9 @@ _FOREACH: Final = (
 )
 """The others that can update their tensors in groups: the default on a GPU, and no gain on a CPU
 (0.7 to 2 times the time of one by one, on two cores)."""
+
+_WITHOUT_FORMS: Final = frozenset(("lbfgs.py", "sparse_adam.py", "_muon.py"))
+"""Files of torch.optim whose classes update one tensor after the other, or all as one."""
 
 _OF_TORCH: Final = (*_FUSED, *_FOREACH, "LBFGS", "Muon", "SparseAdam")
 
@@ -181,8 +191,7 @@ def updated_together(window: RunFacts) -> str | None:
     its class, or a setting of it, has no such form there."""
     settings = window.settings
     if settings is None:
-        functions = {function_of(place.frame) for place in main_places(window)}
-        return _as_seen(functions, window.gpu_present)
+        return _as_seen(main_places(window), window.gpu_present)
     name = settings.optimizer
     on_gpu = window.gpu_present and settings.parameter_device != "cpu"
     how = _form(name, on_gpu, settings.foreach is False)
@@ -222,10 +231,10 @@ def nothing_faster(window: RunFacts) -> str | None:
     return f"{settings.optimizer} has no fused form"
 
 
-def _as_seen(functions: Collection[str], on_gpu: bool) -> str | None:
+def _as_seen(places: Sequence[FrameShare], on_gpu: bool) -> str | None:
     """By the functions in which the main thread was found: torch names them after the form and the
-    class."""
-    for name in functions:
+    class; and by their files, which are named after the class."""
+    for name in (function_of(place.frame) for place in places):
         if name.startswith("_fused_"):
             return None
         for form in ("_multi_tensor_", "_single_tensor_"):
@@ -235,6 +244,9 @@ def _as_seen(functions: Collection[str], on_gpu: bool) -> str | None:
             known = {one.lower(): one for one in (*_FUSED_ON_CPU, *_FOREACH)}
             how = _form(known.get(kind, kind), on_gpu, form == "_single_tensor_")
             return None if how is None else f"{how}: the tensors are updated together"
+    files = {file_of(place.frame) for place in places if in_optimizer(place)} - {"optimizer.py"}
+    if files and files <= _WITHOUT_FORMS:
+        return None
     return "fused=True, where its class has it: one kernel updates all tensors"
 
 
