@@ -66,6 +66,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         main_waits=_waiting(trains),
         framework=outermost(framework_of(stack.frames) for stack in trains),
         loop_of=library,
+        workers_starting=_starting(kept, main),
         taken=reduce(or_, (stack.moments for stack in trains), 0),
     )
 
@@ -83,6 +84,12 @@ def _beside(stacks: list[StackCount], main: list[StackCount]) -> tuple[FrameShar
     return tuple(
         replace(place, share=place.share * part, samples=whole) for place in _shares(others)
     )
+
+
+def _starting(stacks: list[StackCount], main: list[StackCount]) -> int:
+    own = {stack.pid for stack in main}
+    others = (stack for stack in stacks if stack.role == "other" and stack.pid not in own)
+    return samples_of([one for one in others if not is_waiting(one.frames)])
 
 
 def _shares(

@@ -101,6 +101,9 @@ class Stacks:
     """Whose loop trains, where that is a library's."""
     loop_of: str = ""
     """The folder of any library whose loop trains."""
+    workers_starting: int = 0
+    """Further samples of its child processes, in no loader's loop: workers that begin are not in it
+    yet."""
     taken: int = 0
     """Bits of the moments at which the main thread was sampled, the oldest lowest; where some time
     lies between two of them, so does a bit that is not set. 0 where the moments are not known."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from ..code_places import worker_places
 from ..findings import Evidence, Finding, Forecast
-from ..forecast.interval import with_interval
+from ..forecast.interval import interval_of, with_interval
 from ..format import cores, percent
 from ..loader import Feeding, ran_at_most
 from ..on_device import counted_by, idle_of
@@ -22,13 +22,19 @@ from ..rules.input_pattern import (
     waiting,
     waiting_itself,
 )
-from ..scoring import cause
+from ..scoring import cause, speedup_of
 from ..stack_samples import Sampled
 from ..statistics import Share
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..thresholds.samples import LEAST_STACKS, SAMPLED_RESTARTS, SAMPLED_SERIAL, SAMPLED_YOUNG_S
-from ..window import SampleWindow, WorkerUse
+from ..thresholds.samples import (
+    LEAST_STACKS,
+    SAMPLED_RESTARTS,
+    SAMPLED_SERIAL,
+    SAMPLED_STARTS_BUSY,
+    SAMPLED_YOUNG_S,
+)
+from ..window import SampleWindow
 
 
 def has_gpu_activity(window: SampleWindow) -> bool:
@@ -89,7 +95,7 @@ def _explained(window: SampleWindow, share: float) -> Explained:
     sampled = window.sampled
     if sampled.serial >= SAMPLED_SERIAL * sampled.share("data").mean:
         return _serial(window, share)
-    if (found := _epoch_start(window.workers)) is not None:
+    if (found := _epoch_start(window, share)) is not None:
         return found
     fed = _fed(window, share)
     if fed is not None:
@@ -139,29 +145,42 @@ def _own(window: SampleWindow, share: float) -> Feeding:
     return Feeding(0, STEP, waited, None, waited, costs, used * STEP, window.cores)
 
 
-def _epoch_start(use: WorkerUse | None) -> Explained | None:
-    """All workers are young, and earlier ones have ended."""
+def _epoch_start(window: SampleWindow, share: float) -> Explained | None:
+    """All workers are young, and earlier ones have ended; and most of the time they make no batch:
+    those that make them all the time are late by that, however young they are."""
+    use, busy = window.workers, _busy(window)
     if use is None or use.oldest_s > SAMPLED_YOUNG_S:
         return None
     if use.exited < SAMPLED_RESTARTS * use.count:
+        return None
+    if busy is not None and window.stacks is not None:
+        begun = window.stacks.worker_samples
+        busy *= begun / (begun + window.stacks.workers_starting)
+    if (busy or 0.0) > SAMPLED_STARTS_BUSY:
         return None
     text = f"{use.exited} workers came and went within a minute, {use.count} at a time"
     advice = (
         "persistent_workers=True: the workers are restarted for every epoch",
         "longer epochs: a sampler that repeats the data",
     )
-    return Explained("epoch-start", (Evidence(text, "proc", use.exited, "workers"),), advice)
+    evidence = (Evidence(text, "proc", use.exited, "workers"),)
+    gives = None if busy is None else interval_of("input", speedup_of(share * (1 - busy)))
+    return Explained("epoch-start", evidence, advice, forecast=gives)
+
+
+def _busy(window: SampleWindow) -> float | None:
+    """Part of the workers' samples in which they make a batch; None of too few."""
+    stacks = window.stacks
+    if stacks is None or stacks.worker_samples < LEAST_STACKS or stacks.worker_idle_share is None:
+        return None
+    return 1 - stacks.worker_idle_share
 
 
 def _fed(window: SampleWindow, share: float) -> Feeding | None:
     """The loader without the cost of a batch, which is not timed; None without workers."""
-    use, stacks = window.workers, window.stacks
+    use, busy = window.workers, _busy(window)
     if use is None:
         return None
-    busy = None
-    if stacks is not None and stacks.worker_samples >= LEAST_STACKS:
-        idle = stacks.worker_idle_share
-        busy = None if idle is None else 1 - idle
     main = (window.host.main_cpu_percent or 0.0) / 100 * STEP
     return Feeding(use.count, STEP, share * STEP, busy, None, None, main, window.cores)
 

@@ -166,6 +166,9 @@ SAMPLED_RESTARTS: Final = 2
 SAMPLED_YOUNG_S: Final = 20.0
 """Workers that came and went, times those that there are, and the most that one of these has been
 there for: then they are started anew for every epoch, and epochs are short."""
+SAMPLED_STARTS_BUSY: Final = 0.5
+"""Of such workers' samples, from their start on, those in which they make a batch: beyond, what the
+training waits for is mostly made, and a worker that persists makes it as well."""
 STILL_S: Final = 20.0
 """The stack has not moved and nothing runs, neither here nor in the workers nor on the GPU: twice
 what is enough where a probe sees each mark."""
