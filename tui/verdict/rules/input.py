@@ -139,7 +139,7 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan is not None and feeding.cores != 1:
         costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
         limited = limited_by(feeding, plan.wanted)
-        first = _workers_first(feeding, plan)
+        first = workers_first(feeding, plan)
         forecast = best_of(feeding, plan.batch_ns) if first else None
         wanted = f"num_workers 0 → {plan.workers}{_kept(window, feeding)}"
         more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited}){split_stream(window)}"
@@ -155,7 +155,7 @@ def _kept(window: StepWindow, feeding: Feeding) -> str:
     return " and persistent_workers=True" if is_short(loader, feeding) else ""
 
 
-def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
+def workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
     """A loader that has none gets workers first where they give most of what no wait at all would;
     and beside a GPU, whose net does not need the cores, where nothing but the number of cores keeps
     more of them from it. Single slow batches no number of workers hides."""
