@@ -39,8 +39,8 @@ def _blocks(place: FrameShare) -> bool:
 
 def inline_loading(window: StepWindow) -> Note | None:
     """The training thread makes every batch itself. Less than a hundredth of its time is less than
-    a worker's batch costs on its way; where a net uses all cores a worker would take one of them
-    (0.6x and 0.8x for one on two cores, measured)."""
+    a worker's batch costs on its way, and without a GPU to hide that, more may be; where a net uses
+    all cores a worker would take one of them (0.6x and 0.8x for one on two cores, measured)."""
     loader = window.loaders[0] if window.loaders else None
     if loader is None or loader.num_workers != 0 or (window.cores or 1) < 2:
         return None
@@ -50,6 +50,8 @@ def inline_loading(window: StepWindow) -> Note | None:
     if fed is None or plan is None or fed.fills_cores or share < limits.NOTE_SHARE:
         return None
     if loader.batch_device not in (None, "cpu"):
+        return None
+    if fed.on_cpu and plan.batch_ns >= fed.batch_ns:
         return None
     cost = f"{ms(fed.wait_ns)} per batch, {percent(share)} of the time"
     device = on_device(window)
