@@ -353,10 +353,13 @@ def test_one_thread_on_many_idle_cores() -> None:
     note = noted(one_thread, window(even(60, **STEP), **seen))
     assert note.text == "one thread on 16 cores: torch.set_num_threads(16)"
     assert (note.cost, note.source) == ("14.7 of them are idle", "proc")
+    ranks = noted(one_thread, window(even(60, **STEP), **seen, world_size=4))
+    assert ranks.text == "one thread for each of 4 ranks on 16 cores: torch.set_num_threads(4)"
     for other in (
         {"settings": settings(threads=2, parameter_device="cpu")},
         {"settings": settings(threads=1)},
         {"cores": 1.0},
+        {"world_size": 16},
         {"machine_cpu_percent": 90.0},
         {"machine_cpu_percent": None},
     ):

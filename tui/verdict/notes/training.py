@@ -19,7 +19,7 @@ from ..memory.trends import batch_room
 from ..on_device import on_device
 from ..place_names import call_at, file_of, path_of
 from ..rules.gpu_work import many_convolve, products_seen
-from ..rules.healthy import by_channels_last
+from ..rules.healthy import by_channels_last, more_threads, ranks_here
 from ..rules.optimizer import nothing_faster
 from ..rules.sync import WITHOUT_CHECKS
 from ..stack_samples import FrameShare
@@ -211,16 +211,15 @@ def one_thread(window: StepWindow) -> Note | None:
     settings, machine = window.settings, window.machine_cpu_percent
     if settings is None or settings.threads != 1 or settings.parameter_device != "cpu":
         return None
-    if window.cores is None or window.cores < 2 or machine is None:
+    more, ranks = more_threads(window), ranks_here(window)
+    if window.cores is None or more is None or machine is None:
         return None
     if machine >= 100 * limits.IDLE_CORES:
         return None
     idle = (1 - machine / 100) * window.cores
-    return Note(
-        f"one thread on {cores(window.cores)}: torch.set_num_threads({int(window.cores)})",
-        f"{idle:.1f} of them are idle",
-        "proc",
-    )
+    each = f" for each of {ranks} ranks" if ranks > 1 else ""
+    text = f"one thread{each} on {cores(window.cores)}: torch.set_num_threads({more})"
+    return Note(text, f"{idle:.1f} of them are idle", "proc")
 
 
 def profiler(window: StepWindow) -> Note | None:

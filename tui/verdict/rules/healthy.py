@@ -99,10 +99,11 @@ def healthy(window: StepWindow) -> Finding | None:
         evidence.append(Evidence(text, "proc", window.host.main_cpu_percent, "%"))
         machine = window.machine_cpu_percent
         idle = machine is not None and machine < 100 * IDLE_CORES
-        if idle and window.cores and window.cores >= 2 and used < IDLE_CORES * window.cores:
+        more = more_threads(window)
+        if idle and window.cores and more is not None and used < IDLE_CORES * window.cores:
             advice.append(
-                f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
-                "may help a large net"
+                f"cores are idle: torch.set_num_threads({more}) or OMP_NUM_THREADS may help a "
+                "large net"
             )
     loop = looped_parts(window)
     if loop is not None and loop.holds_most:
@@ -137,6 +138,20 @@ def healthy(window: StepWindow) -> Finding | None:
     elif compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
     return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+
+
+def more_threads(window: StepWindow) -> int | None:
+    """As many as there are cores, or as a rank's part of them allows where others run beside it;
+    None where it has so many by now."""
+    most = int((window.cores or 1.0) / ranks_here(window))
+    now = window.settings.threads if window.settings is not None else None
+    return None if most < 2 or (now is not None and now >= most) else most
+
+
+def ranks_here(window: StepWindow) -> int:
+    """Ranks of the job on this host; all of it where that is not known."""
+    here = len(window.job.ranks) if window.job is not None else 0
+    return max(1, here or window.world_size)
 
 
 def _instead_of_cells(window: StepWindow) -> str | None:

@@ -41,6 +41,31 @@ def test_healthy_shows_what_the_limit_is() -> None:
     assert "OMP_NUM_THREADS" in idle.finding.advice[0]
 
 
+@pytest.mark.parametrize(
+    ("threads", "ranks", "advised"),
+    [
+        (1, 1, 16),
+        (None, 1, 16),
+        (16, 1, None),
+        (24, 1, None),
+        (1, 8, 2),
+        (2, 8, None),
+        (1, 16, None),
+    ],
+)
+def test_no_rank_is_told_to_take_more_than_its_part_of_the_cores(
+    threads: int | None, ranks: int, advised: int | None
+) -> None:
+    """Eight ranks on 16 cores, one thread each, were told to take 16 each."""
+    its = Settings(threads=threads, parameter_device="cpu")
+    idle = {"main_cpu_percent": 95.0, "machine_cpu_percent": 45.0, "cores": 16.0}
+    found = healthy(window(even(60, **WORK), settings=its, world_size=ranks, **idle))
+    assert found is not None
+    said = [one for one in found.advice if "set_num_threads" in one]
+    assert said == ([] if advised is None else said[:1])
+    assert advised is None or f"torch.set_num_threads({advised})" in said[0]
+
+
 def test_a_quota_is_reported_where_nothing_else_is_wrong() -> None:
     seen = window(even(60, **WORK), cores=2.0, cpu_throttled=0.4, run_delay=0.5)
     finding = verdict(seen).finding
