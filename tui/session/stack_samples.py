@@ -65,7 +65,7 @@ class StackSampleStore:
         """By `StacksSeen.started_ns`."""
         self._begun_ns: int | None = None
         """Where the training began, as far as samples show."""
-        self._trains = False
+        self.trains = False
         """A backward was seen: what evaluates is no inference then."""
         self._unmoved_since_ns: int | None = None
         self._unmoved: tuple[str, StackPhase] | None = None
@@ -153,7 +153,7 @@ class StackSampleStore:
     def _follow(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
             phase = sample.classified.phase
-            self._trains = self._trains or phase == "backward"
+            self.trains = self.trains or phase == "backward"
             where = (caller_of(sample.stack.frames, "") or sample.stack.frames[-1], phase)
             if where != self._unmoved:
                 self._unmoved, self._unmoved_since_ns = where, sample.t_ns
@@ -164,9 +164,7 @@ class StackSampleStore:
 
     def _phase(self, sample: Sample) -> StackPhase:
         return (
-            "evaluation"
-            if self._trains and sample.classified.evaluates
-            else sample.classified.phase
+            "evaluation" if self.trains and sample.classified.evaluates else sample.classified.phase
         )
 
 

@@ -74,6 +74,7 @@ def _still(
         gpu_busy=None if activity is None else activity.busy,
         workers=stacks.workers_at(now_ns, unmoved.since_ns),
         at_prompt=stacks.where(now_ns, unmoved.since_ns).at_prompt or False,
+        trains=store.trains,
     )
 
 

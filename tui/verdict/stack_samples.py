@@ -150,6 +150,8 @@ class Still:
     workers: tuple[WorkersAt, ...] = ()
     at_prompt: bool = False
     """These two as in `OpenStep`."""
+    trains: bool = True
+    """A backward was seen, be it long ago."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "other": (*TRAIN, "count_words (metrics.py:7)"),
     "printed": (*TRAIN, "count_words (metrics.py:9)", "_str (torch/_tensor_str.py:722)"),
     "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),
+    "serves": ("<module> (a.py:9)", "serve_forever (socketserver.py:232)", "select (selectors.py)"),
+    "locked": (*TRAIN, "wait (threading.py:355)"),
 }
 NO_PROBE = Missing(t_ns=0, source="probe", reason="none in the process")
 NO_GPU = Missing(t_ns=0, source="nvml", reason="no NVIDIA driver")

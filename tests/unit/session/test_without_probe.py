@@ -214,6 +214,27 @@ class TestStalled:
     def test_not_before_twenty_seconds(self) -> None:
         assert kinds(self.stuck(14, 0.0, (0.0,)))[0] != "stalled"
 
+    @pytest.mark.parametrize(
+        ("before", "held", "expected"),
+        [
+            (None, "serves", ("healthy", "idle")),
+            (TRAINS, "serves", ("healthy", "idle")),
+            ({"forward": 1.0}, "serves", ("healthy", "idle")),
+            (None, "locked", ("healthy", "idle")),
+            (TRAINS, "locked", ("stalled", None)),
+            (None, "data", ("stalled", None)),
+            (None, "backward", ("stalled", None)),
+        ],
+    )
+    def test_what_waits_for_work_is_idle(
+        self, before: dict[str, float] | None, held: str, expected: tuple[str, str | None]
+    ) -> None:
+        """A model behind http.server, without a request for 21 s, was "STALLED, critical"."""
+        stuck = [chunk(number, (held,) * 19) for number in range(10, 25)]
+        seen: list[AnyObservation] = [*(chunks(before, 20) if before else ()), *stuck]
+        seen += [processes(second * S, 100.0 if second < 20 else 0.0, ()) for second in range(50)]
+        assert kinds(watched(session(), seen, 50)) == expected
+
 
 def test_a_probe_that_comes_takes_over() -> None:
     made = session()

@@ -19,12 +19,13 @@ from ..findings import Evidence, Finding, Kind, Signal, find_missing
 from ..forecast.interval import interval_of, with_interval
 from ..format import ms, percent
 from ..on_device import counted_by, idle_of
-from ..place_names import by_user_function, call_at, place_evidence, place_name
+from ..place_names import by_user_function, call_at, path_of, place_evidence, place_name
 from ..rules.gpu_filling import KINDS_OF_WORK
 from ..rules.gpu_work import products_seen, work_of
 from ..rules.optimizer import for_this_optimizer, updated_together
 from ..rules.page_faults import page_faults
 from ..rules.stalled import (
+    IDLE,
     notebook_idle,
     stopped,
     stuck_worker,
@@ -129,6 +130,8 @@ def stalled(window: SampleWindow) -> Finding | None:
         return None
     if still.at_prompt:
         return notebook_idle(still.age_s, "py-spy")
+    if _waits_for_work(still):
+        return _idle(still)
     age = ms(still.age_s * 1e9)
     evidence = [
         Evidence(
@@ -150,6 +153,26 @@ def stalled(window: SampleWindow) -> Finding | None:
     )
     headline = f"no progress for {age}: {doing}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
+
+
+SERVER: Final = "socketserver.py"
+"""Of Python's own servers, http.server among them: each waits for requests there."""
+
+
+def _waits_for_work(still: Still) -> bool:
+    """A server, or a program at work on something else, which no sample has shown to train; one
+    that hangs in a loader, a net or a collective does."""
+    serves = any(path_of(frame) == SERVER for frame in still.stack)
+    return still.phase == "other" and (serves or not still.trains)
+
+
+def _idle(still: Still) -> Finding:
+    age = ms(still.age_s * 1e9)
+    way = f"the main thread: {' → '.join(still.stack)}"
+    headline = f"nothing runs for {age}: it waits in {still.frame}"
+    headline += "" if still.trains else ", and no training was seen"
+    evidence = (Evidence(way, "py-spy", still.age_s, "s"),)
+    return state("healthy", IDLE, "info", headline, evidence)
 
 
 def _nothing_runs(still: Still) -> bool:
