@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, inf, isfinite
 from statistics import median, median_low
-from typing import Literal
+from typing import Final, Literal
 
 from ...steps import GpuMemory
 from ..findings import EvidenceSource, Finding
@@ -13,7 +13,7 @@ from ..format import percent, rough_duration, size
 from ..statistics import Slope
 from ..thresholds import memory as limits
 from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
-from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts, Window
+from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts, StepWindow, Window
 from .growth import Growth, growth
 
 
@@ -51,12 +51,24 @@ def of_the_process(window: Window) -> MemoryPlace:
     return MemoryPlace("host", "the training process", "proc", points, window.memory_limit_bytes)
 
 
+WORKERS: Final = "the workers' memory"
+STARTED: Final = "the memory of the processes that it started"
+
+
 def of_workers(window: Window) -> MemoryPlace:
-    """Its DataLoader workers' together."""
+    """Its DataLoader workers' together; that of other processes of its own where it has none."""
     points, limit = _warm(window.worker_memory, window), window.memory_limit_bytes
     if limit is not None and points and window.memory:
         limit += points[-1].bytes - window.memory[-1].bytes  # what is free is free for either
-    return MemoryPlace("host", "the workers' memory", "proc", points, limit)
+    whose = WORKERS if has_workers(window) else STARTED
+    return MemoryPlace("host", whose, "proc", points, limit)
+
+
+def has_workers(window: RunFacts) -> bool:
+    """A loader's were seen, by its own marks or at work in its loop: environments, actors and
+    folds are processes too."""
+    marked = isinstance(window, StepWindow) and any(one.num_workers for one in window.loaders)
+    return marked or (window.stacks is not None and window.stacks.worker_samples > 0)
 
 
 def readings(window: RunFacts) -> list[GpuMemory]:

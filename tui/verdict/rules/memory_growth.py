@@ -9,7 +9,16 @@ from typing import Final
 from ..findings import Evidence, Finding, Note
 from ..format import percent, size
 from ..memory.growth import Growth, onset
-from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
+from ..memory.trends import (
+    STARTED,
+    WORKERS,
+    Exhaustion,
+    MemoryPlace,
+    exhaustion,
+    has_workers,
+    readings,
+    time_left,
+)
 from ..scoring import state
 from ..statistics import theil_sen
 from ..thresholds import memory as limits
@@ -44,8 +53,10 @@ class Cause:
 
 def cause_of(place: MemoryPlace, grown: Growth, window: RunFacts) -> Cause:
     """The first that shows itself; else what it most often is."""
-    if place.points and place.whose == "the workers' memory":
+    if place.points and place.whose == WORKERS:
         return _of_workers(window)
+    if place.points and place.whose == STARTED:
+        return _of_processes(window)
     event = _at_events(place, grown, window.moments)
     if event is not None:
         return event
@@ -102,7 +113,7 @@ def _of_tensors(grown: Growth, window: RunFacts) -> Cause:
 
 def _of_the_process(window: RunFacts) -> Cause:
     where = "append loss.item(), not loss; look for lists of tensors or metrics never cleared"
-    if not window.workers_grown:
+    if not window.workers_grown or not has_workers(window):
         return Cause(None, (where, "look for a cache in the dataset: it is read in this process"))
     text = "its workers do not grow: the dataset is not the cause"
     if max(window.workers_grown) >= limits.MEMORY_LEAST_RISE:
@@ -127,6 +138,16 @@ def _of_workers(window: RunFacts) -> Cause:
     if any(moment.kind == "workers" for moment in window.moments):
         text += " since they were started anew"
     return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (copied, cached))
+
+
+def _of_processes(window: RunFacts) -> Cause:
+    """Of the program's own, which load nothing by a DataLoader."""
+    kept = "look at what these processes keep: a buffer of what they have met, results, a cache"
+    if not window.workers_grown:
+        return Cause(None, (kept,))
+    least, most = min(window.workers_grown), max(window.workers_grown)
+    text = f"each of the {len(window.workers_grown)} has grown by {size(least)} to {size(most)}"
+    return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (kept,))
 
 
 def fragmentation(window: Window) -> Finding | None:

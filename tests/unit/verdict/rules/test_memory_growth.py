@@ -14,6 +14,7 @@ from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory_watch import MemoryWatch
+from gpuwatch.tui.verdict.stack_samples import Stacks
 from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent, StepWindow
 from tests.unit.verdict.windows import GIB, MIB, S, even, memory, window
 
@@ -279,3 +280,17 @@ def test_a_leak_is_reported_before_growth_elsewhere() -> None:
     found = judged(seen, memory=points, gpu_memory=readings)
     assert found is not None
     assert found.headline.startswith("host memory")
+
+
+def test_processes_of_the_programs_own_have_no_dataset() -> None:
+    """Four environments were told to keep "the dataset's metadata in arrays"."""
+    seen = window(ROWS, workers_grown=(120 * MIB, 130 * MIB), loaders=())
+    found = judged(seen, worker_memory=rising(2 * MIB))
+    assert found is not None
+    assert found.evidence[0].text.startswith("the memory of the processes that it started: ")
+    assert found.evidence[-1].text == "each of the 2 has grown by 120 MiB to 130 MiB"
+    assert not any("dataset" in one or "__getitem__" in one for one in found.advice)
+    in_loop = Stacks(100, (), 40, (), 0.0)
+    loads = judged(with_fields(seen, {"stacks": in_loop}), worker_memory=rising(2 * MIB))
+    assert loads is not None
+    assert "Python lists" in loads.advice[0]
