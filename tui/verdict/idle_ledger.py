@@ -173,7 +173,7 @@ def _asleep_beside_fetches(window: StepWindow) -> float:
 def worker_ends(window: StepWindow) -> Share:
     """Part of the time in which the loader's workers are ended: the training thread waits for them,
     between two epochs. Those of an evaluation are in its part, or in the loader's start-up."""
-    return share_seen(window, _ends_its_workers)
+    return share_seen(window, ends_its_workers)
 
 
 def given_back(window: StepWindow) -> Share:
@@ -184,10 +184,11 @@ def given_back(window: StepWindow) -> Share:
 
 def loader_ends(window: StepWindow) -> Share:
     """Both: the loader's, though no fetch waits for them."""
-    return share_seen(window, lambda place: _ends_its_workers(place) or frees_batch(place))
+    return share_seen(window, lambda place: ends_its_workers(place) or frees_batch(place))
 
 
-def _ends_its_workers(place: FrameShare) -> bool:
+def ends_its_workers(place: FrameShare) -> bool:
+    """The loader ends its workers there, and not those of an evaluation."""
     return ends_workers(place) and not evaluates(place)
 
 

@@ -290,10 +290,12 @@ def input_bound(window: StepWindow) -> Finding | None:
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
     if not why.gain_known:
         return replace(finding, speedup=None, speedup_is=None)
-    if why.sub in ("epoch-start", "on-host") and why.forecast is not None:
-        # What comes first is worth what starts take, not all waits of the loader; or copies too.
-        finding = replace(finding, speedup=why.forecast.speedup)
     forecast = why.forecast
+    of_starts = why.sub in ("epoch-start", "on-host")
+    if of_starts and forecast is not None and forecast.kind != "at-least":
+        # What comes first is worth what starts take, not all waits of the loader; or copies too.
+        # Where only the least of it is known the cause stays worth what it holds.
+        finding = replace(finding, speedup=forecast.speedup)
     if forecast is None and gain is not None and not window.gpu_present:
         forecast = _on_cpu(window, finding, gain.speedup)
     return replace(finding, forecast=forecast)

@@ -7,7 +7,7 @@ from ..code_places import main_places, share_seen, worker_places
 from ..findings import Evidence
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
 from ..format import ms
-from ..idle_ledger import given_back, worker_ends
+from ..idle_ledger import ends_its_workers, given_back, worker_ends
 from ..loader import Feeding
 from ..on_device import on_device
 from ..pauses import (
@@ -138,8 +138,8 @@ def _named(loader: Loader, which: str = "another") -> str:
 def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
     """Every batch is the first of a new iterator, as `next(iter(loader))` in the loop makes it:
     each shuffles the whole dataset, or starts the workers, for one batch. What an iterator's next
-    batch would take is not seen then, so the gain is at least what samples show of beginning one:
-    giving it back takes as well."""
+    batch would take is not seen then, so the gain is at least what samples show of beginning one,
+    and of ending the workers of the one before: giving its batch back takes as well."""
     loader, rows = (window.loaders[0] if window.loaders else None), window.steps
     starts = sum(row.startup_ns > 0 for row in rows)
     waits_ns = sum(row.data_ns for row in rows)
@@ -155,18 +155,24 @@ def begun_anew(window: StepWindow, feeding: Feeding) -> Explained | None:
     if loader.batches is not None:
         text += f", which has {loader.batches:,}"
     begins = [place for place in main_places(window) if begins_iterator(place)]
+    goes = share_seen(window, begins_or_ends) if loader.num_workers else seen
     own = [where for place in begins if (where := own_frame(place))]
     at = f" ({own[0]})" if own else ""
     advice = (
         f"make the iterator once and take all its batches: next(iter(loader)) in the loop{at} "
         "begins an epoch for every batch",
     )
-    forecast = at_least(speedup_of(seen.low)) if begins else None
+    forecast = at_least(speedup_of(goes.low)) if goes.mean > 0 else None
     evidence = (
         Evidence(text, "hook", float(fetches)),
         *(place_evidence(place, "main-thread") for place in begins[:1]),
     )
     return Explained("epoch-start", evidence, advice, forecast=forecast)
+
+
+def begins_or_ends(place: FrameShare) -> bool:
+    """An iterator of a loader is begun there, or the workers of the one before are ended."""
+    return begins_iterator(place) or ends_its_workers(place)
 
 
 def begins_iterator(place: FrameShare) -> bool:
