@@ -78,6 +78,8 @@ def folder(tmp_path: Path) -> Path:
     [
         ["says.py", "--lr", "3", "--attach", "-m", "x"],
         ["-m", "pkg.mod", "--json"],
+        ["-m", "pkg.mod", "--", "x", "--lr", "3"],
+        ["-mpkg.mod", "--attach"],
         ["python", "-u", "-X", "dev", "says.py", "--", "-1"],
     ],
 )

@@ -211,6 +211,10 @@ def _run(argv: Sequence[str] | None) -> int:
         words = sys.argv[1:] if argv is None else argv
         if len(words) == 1 and words[0] not in COMMANDS and _names_host(words[0]):
             return _watch_on(words[0])
+        if words[:1] == ["run"]:
+            from .run import program_apart
+
+            words = ["run", *program_apart(words[1:])]
         named = words[:1] if not words or words[0] in COMMANDS else COMMANDS
         known = parser(named)
         arguments, rest = known.parse_known_args(words)

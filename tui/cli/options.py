@@ -6,6 +6,8 @@ from ..terminal import THEMES, Appearance
 
 SLOWEST, FASTEST = 1, 10
 """Frames per second: more than ten cannot be seen, and each costs bytes on the link."""
+WITH_VALUE = ("--theme", "--fps")
+"""Of the options for the screen those that a value follows."""
 
 
 def add_appearance(command: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from .options import Manual, add_appearance, appearance_of, examples
+from .options import WITH_VALUE, Manual, add_appearance, appearance_of, examples
 from .output import write_notes
 from .screen import show_screen, why_no_screen
 
@@ -44,9 +44,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         action="store_true",
         help="open the screen in this terminal; after q the program runs on in the foreground",
     )
-    command.add_argument(
+    command.add_argument(  # for its help: `program_apart` leaves none to be read
         "-m",
-        dest="module",
+        dest="command",
         metavar="MODULE",
         nargs=argparse.REMAINDER,
         help="like python -m",
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Returns only with `--attach`. Raises GpuwatchError where the program cannot be started."""
     from ..launch.command import command_of, hidden_probe, why_unreached, with_probe
 
-    command = command_of(_words(arguments))
+    command = command_of(program_of(arguments))
     environ: Mapping[str, str] = os.environ
     why_not = why_unreached(command.words)
     if os.environ.get("GPUWATCH") == "0":
@@ -85,11 +85,24 @@ def run(arguments: argparse.Namespace) -> int:
     _become(command, environ)
 
 
-def _words(arguments: argparse.Namespace) -> list[str]:
-    if arguments.module is not None:
-        return ["-m", *arguments.module]
-    words: list[str] = arguments.command
-    return words[1:] if words[:1] == ["--"] else words
+def program_apart(words: Sequence[str]) -> list[str]:
+    """The same words with `--` before the program, whose options and further `--` are its own:
+    argparse would end what follows -m at the next `--`, or behind -mMODULE, and drop the rest."""
+    at = 0
+    while at < len(words) and words[at].startswith("-") and not words[at].startswith("-m"):
+        if words[at] == "--":
+            return list(words)
+        if words[at] == "-":
+            break
+        at += 2 if words[at] in WITH_VALUE else 1
+    return [*words[:at], "--", *words[at:]]
+
+
+def program_of(arguments: argparse.Namespace) -> list[str]:
+    """Its words, with the module of `-mMODULE` as a word of its own."""
+    words: list[str] = arguments.command[1:]
+    glued = words[0] if words and words[0].startswith("-m") else ""
+    return ["-m", glued[2:], *words[1:]] if glued[2:] else words
 
 
 def _become(command: "Command", environ: Mapping[str, str]) -> NoReturn:
