@@ -37,6 +37,10 @@ SCALED_STEPS: Final = 32
 that it begins with. A norm is looked at within 16 more."""
 FEWEST_SINCE: Final = 5
 """Steps after FLOPs were counted: from fewer no pace is worked out."""
+YOUNG_NS: Final = 2_000_000_000
+"""Of a total: no slope is worked out of less…"""
+MANY_STEPS: Final = 100
+"""…and no mean of a step but of so many."""
 LAST_STEPS: Final = 512
 """Rows to find the step of a note in; notes come within a turn of the publisher."""
 UNITS: Final = ("tokens", "samples", "flops")
@@ -147,15 +151,15 @@ class NotedStore:
         if stats is None or stats.steps_s <= 0:
             return None
         steps_s, samples_s = self._pace(stats)
-        tokens_s = self._rate("tokens")
+        each = {name: self._each(name, stats.window_s) for name in UNITS}
+        given_s = {name: step * steps_s for name, step in each.items() if step is not None}
+        tokens_s, flops_s = given_s.get("tokens"), given_s.get("flops")
         inferred = tokens_s is None and bool(self._tokens)
-        samples_s = self._rate("samples") or samples_s
+        samples_s = given_s.get("samples", samples_s)
         if inferred and samples_s is not None:
             tokens_s = samples_s * sum(self._tokens) / len(self._tokens)
-        given_s = self._rate("flops")
-        flops_s = given_s
-        flops_step = None if given_s is None else given_s / steps_s
-        if given_s is None and self._flops is not None:
+        flops_step = each["flops"]
+        if flops_step is None and self._flops is not None:
             flops_step, flops_s = self._flops, self._flops * steps_s
         peak, peak_of = self._peak(settings)
         tensor = _mean([row.tensor for row in self._activity])
@@ -167,7 +171,7 @@ class NotedStore:
             tokens_s=tokens_s,
             tokens_inferred=inferred,
             flops_step=flops_step,
-            flops_given=given_s is not None,
+            flops_given=each["flops"] is not None,
             why_no_flops=self._why_no_flops,
             flops_s=flops_s,
             peak_flops_s=peak,
@@ -303,10 +307,22 @@ class NotedStore:
         samples_s = sum(samples) / wall_ns * 1e9 if len(samples) == len(since) else None
         return sum(step.count for step in since) / wall_ns * 1e9, samples_s
 
-    def _rate(self, name: str) -> float | None:
-        """Of a total, per second; None while it is too young."""
-        rate = _slope(self._totals.get(name, deque()))
-        return None if rate is None or rate <= 0 else rate
+    def _each(self, name: str, window_s: float) -> float | None:
+        """Of a total, what a step adds to it: between two notes in steps that are known, of the
+        window where that has such. The time between them is no measure: the pace may have changed.
+        None while the total is too young."""
+        if not self._steps:
+            return None
+        first_ns, last_ns = self._steps[0].start_ns, self._steps[-1].end_ns
+        held = self._totals.get(name, ())
+        known = [(t_ns, total) for t_ns, total in held if first_ns <= t_ns < last_ns]
+        newest = [row for row in known if row[0] >= last_ns - window_s * 1e9]
+        for rows in filter(None, (newest, known)):
+            (from_ns, before), (to_ns, after) = rows[0], rows[-1]
+            steps = self._step_at(to_ns) - self._step_at(from_ns)
+            if steps >= MANY_STEPS or (steps > 0 and to_ns - from_ns >= YOUNG_NS):
+                return (after - before) / steps if after > before else None
+        return None
 
 
 def _event_words(found: NotFinite, again: bool) -> str:
@@ -371,7 +387,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _slope(rows: deque[tuple[int, float]]) -> float | None:
-    """Per second, from the first to the last; None below two seconds."""
-    if len(rows) < 2 or rows[-1][0] - rows[0][0] < 2_000_000_000:
+    """Per second, from the first to the last; None of what is too young."""
+    if len(rows) < 2 or rows[-1][0] - rows[0][0] < YOUNG_NS:
         return None
     return (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0]) * 1e9

@@ -169,6 +169,35 @@ def test_tokens_are_counted_where_the_run_reports_them_and_else_inferred(store: 
     assert (counted.tokens_s, counted.tokens_inferred) == (1000.0, False)
 
 
+def test_what_a_step_is_given_does_not_depend_on_how_long_others_took(store: NotedStore) -> None:
+    """1e9 FLOPs in each step were shown as 2.2e9, and 1,000 tokens as well, once steps took longer:
+    the totals were those of a minute, the pace that of the window."""
+    steps = of_times([10.0] * 300 + [40.0] * 100).steps
+    names = {"tokens": 1000.0, "flops": 1e9}
+    totals = [
+        Noted(step.start_ns + 1, "total", name, each * step.number)
+        for step in steps[::4]
+        for name, each in names.items()
+    ]
+    store.delivered(totals, steps, 7 * S)
+    slow = replace(stats(25.0), window_s=4.0)
+    for seen, steps_s in ((slow, 25.0), (replace(stats(100.0), window_s=0.1), 100.0)):
+        found = store.throughput(seen, None)
+        assert found is not None
+        assert found.flops_given
+        assert found.flops_step == pytest.approx(1e9)
+        assert found.tokens_s == pytest.approx(1000.0 * steps_s)
+        assert found.flops_s == pytest.approx(1e9 * steps_s)
+    other = [Noted(step.start_ns + 2, "total", "samples", 32.0 * (step.number - 300) + 64 * 300)
+             for step in steps[300:]]  # fmt: skip
+    before = [Noted(step.start_ns + 2, "total", "samples", 64.0 * step.number)
+              for step in steps[:300]]  # fmt: skip
+    store.delivered([*before, *other], (), 7 * S)
+    found = store.throughput(slow, None)
+    assert found is not None
+    assert found.samples_s == pytest.approx(32.0 * 25), "those of the window's steps"
+
+
 def test_mfu_is_flops_by_the_dense_peak_of_the_type_in_use(store: NotedStore) -> None:
     store.delivered([Noted(at(1), "flops", "counted", 4.945e12)], RUN.steps, END)
     for second in range(5):
