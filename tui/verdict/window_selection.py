@@ -25,6 +25,8 @@ class PaceChange:
     """Median time of a step on either side."""
     what: str = ""
     """What changed, in words; "" where that is unclear."""
+    first: int = 0
+    """The row from which on the pace was the one before."""
 
     @property
     def factor(self) -> float:
@@ -41,7 +43,7 @@ def last_change(paces_ns: Sequence[float]) -> PaceChange | None:
     found: PaceChange | None = None
     first = 0
     while (change := _one_change(paces_ns[first:])) is not None:
-        found = PaceChange(first + change.index, change.before_ns, change.after_ns)
+        found = replace(change, index=first + change.index, first=first)
         first = found.index
     return found
 
@@ -213,16 +215,17 @@ def new_work(rows: Sequence[Step]) -> int | None:
 
 def what_changed(before: Sequence[Step], after: Sequence[Step], by_ns: float) -> str:
     """ "batches of 32 → 64 samples", "data wait 20 ms → 310 ms"; "" where no single part of the
-    step explains half of it. `by_ns`: the change of the step."""
+    step explains half of it, in its direction. `by_ns`: the change of the step."""
     (size, inference), (new_size, new_inference) = _work(before[-1]), _work(after[-1])
     if inference != new_inference:
         return "training → inference" if new_inference else "inference → training"
     if size and new_size and abs(new_size / size - 1) >= limits.CHANGE_LEAST:
         return f"batches of {size:.0f} → {new_size:.0f} samples"
     means = {name: (_usual(before, part), _usual(after, part)) for name, part in _PARTS.items()}
-    name, (was, now) = max(means.items(), key=lambda item: abs(item[1][1] - item[1][0]))
+    sign = 1 if by_ns > 0 else -1
+    name, (was, now) = max(means.items(), key=lambda item: sign * (item[1][1] - item[1][0]))
     whole = max(abs(by_ns), sum(abs(now - was) for was, now in means.values()))
-    return f"{name} {ms(was)} → {ms(now)}" if abs(now - was) > whole / 2 else ""
+    return f"{name} {ms(was)} → {ms(now)}" if sign * (now - was) > whole / 2 else ""
 
 
 def _same_until(rows: Sequence[Step], end: int) -> int:
@@ -334,7 +337,8 @@ def _change(rows: Sequence[Step]) -> PaceChange | None:
     if found is None:
         return None
     by_ns = found.after_ns - found.before_ns
-    return replace(found, what=what_changed(rows[: found.index], rows[found.index :], by_ns))
+    before, after = rows[found.first : found.index], rows[found.index :]
+    return replace(found, what=what_changed(before, after, by_ns))
 
 
 def _present(rows: Sequence[Step], warm: int, cut_ns: int) -> list[Step]:

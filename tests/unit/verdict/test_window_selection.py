@@ -6,7 +6,13 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.statistics import share_of
-from gpuwatch.tui.verdict.window_selection import choose_window, last_change, new_work, warm_after
+from gpuwatch.tui.verdict.window_selection import (
+    choose_window,
+    last_change,
+    new_work,
+    warm_after,
+    what_changed,
+)
 from tests.unit.verdict.runs import bursty_wait
 from tests.unit.verdict.windows import even, run, window
 
@@ -172,6 +178,24 @@ def test_what_became_another_is_reported() -> None:
     change = choose_window(rows).change
     assert change is not None
     assert change.what == "data wait 5.0 ms → 45 ms"
+
+
+def test_what_changed_is_told_from_the_pace_before_and_not_from_one_before_that() -> None:
+    """Waits of 25, 36 and 30 ms: "-15%" stood beside "data wait 25 ms → 30 ms"."""
+    waits_ms = [25.0] * 100 + [36.0] * 40 + [30.0] * 40
+    chance = random.Random(1)
+    rows = run(180, lambda n: {"data_ms": waits_ms[n - 1] * chance.gauss(1, 0.02), "forward_ms": 3})
+    change = choose_window(rows).change
+    assert change is not None
+    assert change.factor < 1
+    assert change.what == "data wait 36 ms → 30 ms"
+
+
+def test_what_became_longer_does_not_make_a_step_shorter() -> None:
+    shorter, longer = even(20, data_ms=25, forward_ms=9), even(20, data_ms=30, forward_ms=9)
+    assert what_changed(shorter, longer, 5e6) == "data wait 25 ms → 30 ms"
+    assert what_changed(shorter, longer, -5e6) == ""
+    assert what_changed(longer, shorter, -5e6) == "data wait 30 ms → 25 ms"
 
 
 def test_what_explains_a_tenth_of_a_change_is_not_what_changed() -> None:
