@@ -10,7 +10,7 @@ from ..cpu_wait import starved, taken_by_workers, taken_of_threads, thread_advic
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
-from ..loader import HANDED_NS, Feeding, WorkerPlan, all_made, ran_at_most
+from ..loader import HANDED_NS, Feeding, WorkerPlan, all_made
 from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
@@ -197,7 +197,7 @@ def waiting_itself(
     plan = feeding.plan(limits.STORAGE_WORKERS_PER_CORE) if feeding.sleeps else None
     if plan is None or plan.batch_ns >= feeding.batch_ns * (1 - limits.WORTH_DOING):
         return None
-    ran = ran_at_most(window)
+    ran = window.host.thread_cpu or 0.0  # without its waits for a core, which others cause
     text = f"num_workers=0, at {percent(ran)} of a core: its batches wait"
     evidence = (Evidence(text, "proc", ran), *named(places, "main-thread"))
     more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)}: who waits needs no "

@@ -14,9 +14,9 @@ from tests.unit.verdict.windows import loader, waiting
 READ = FrameShare(0.9, "__getitem__ (remote.py:9)", None, "reply = client.get(key)", "data", 180)
 
 
-def found(ran: float, **fields: Any) -> Finding:
+def found(ran: float, queued: float = 0.0, **fields: Any) -> Finding:
     """Of 110 ms a step 96 wait for data, on two cores, of which the thread runs so much."""
-    host = HostUse(main_cpu_percent=100 * ran, thread_cpu=ran, run_delay=0.0)
+    host = HostUse(main_cpu_percent=100 * ran, thread_cpu=ran, run_delay=queued)
     seen = waiting(0, 96, stacks=Stacks(200, (READ,), 0, (), None), **fields)
     finding = input_bound(replace(seen, host=host))
     assert finding is not None
@@ -34,6 +34,14 @@ def test_more_workers_than_cores_where_batches_wait() -> None:
     reported = [one.text for one in waits.evidence]
     assert "num_workers=0, at 15% of a core: its batches wait" in reported
     assert "__getitem__ (remote.py:9)" in waits.advice[1]
+
+
+def test_what_others_take_of_the_cores_is_not_what_it_uses() -> None:
+    """9% of a core by /proc, and "at 25% of a core" beside it, on a machine that others use."""
+    waits = found(0.09, queued=0.16)
+    assert "num_workers=0, at 9% of a core: its batches wait" in [
+        one.text for one in waits.evidence
+    ]
 
 
 def test_who_computes_a_batch_needs_a_core() -> None:
