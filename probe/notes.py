@@ -75,6 +75,10 @@ class Notes:
         if due:
             self.add(now_ns, "total", name, total + more)
 
+    def is_counted(self, name: str) -> bool:
+        """The run has added to such a total."""
+        return name in self._totals
+
     def clear(self) -> None:
         """In a forked child: they are the parent's."""
         self._held.clear()

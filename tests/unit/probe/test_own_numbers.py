@@ -298,6 +298,26 @@ def test_flops_are_not_counted_below_a_mode_of_the_users(recorder: Recorder) -> 
     assert "dispatch mode" in row[4]
 
 
+def test_flops_that_the_run_gives_are_not_counted(recorder: Recorder) -> None:
+    """A step ran under a dispatch mode, and what came of it was thrown away."""
+    recorder.notes.count(recorder.now_ns(), "flops", 1e9)
+    recorder.count_with(FlopCount(recorder).at)
+    recorder.mark(OPTIMIZER_LEAVE)
+    assert torch._C._len_torch_dispatch_stack() == 0
+    (row,) = noted(recorder, "refused")
+    assert row[4] == "the program gives them, probe.units(flops=...)"
+    assert recorder.extra is None
+
+
+def test_other_units_leave_the_flops_to_be_counted(recorder: Recorder) -> None:
+    recorder.notes.count(recorder.now_ns(), "tokens", 512.0)
+    recorder.count_with(FlopCount(recorder).at)
+    recorder.mark(OPTIMIZER_LEAVE)
+    recorder.mark(OPTIMIZER_LEAVE)
+    assert noted(recorder, "refused") == []
+    assert noted(recorder, "flops")
+
+
 def test_a_fork_in_the_counted_step_is_not_below_the_counter(recorder: Recorder) -> None:
     recorder.count_with(FlopCount(recorder).at)
     recorder.mark(OPTIMIZER_LEAVE)
