@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .attach import process_id, seconds
 from .options import Manual, examples
 from .output import width, write_lines, write_notes
+from .profile import probed
 
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
@@ -45,24 +46,25 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Raises GpuwatchError where the process cannot be watched or has no steps."""
+    """Raises GpuwatchError where the process cannot be watched, has no probe, or makes no step."""
     from ..errors import NothingToMeasureError
     from ..formats.jsonlines import record
     from ..formats.report_layout import wrapped
     from ..wording.numbers import count, milliseconds
     from ..wording.throughput import throughput_words
-    from .attach import resolve
     from .record import Silence
     from .target import watch_live
     from .watching import watch
 
-    pid = resolve(arguments.pid).pid
+    pid = probed(arguments.pid, "throughput")
     counts = not arguments.no_count
     provider = watch_live(pid, stacks=False, count_flops=counts)
     if counts:
-        write_notes([f"gpuwatch: counting the FLOPs of one step of {pid}, which is slow for it"])
+        write_notes([f"gpuwatch: asking {pid} to count the FLOPs of one step: that is slow"])
     last = watch(provider, Silence(), _over(arguments.duration))
     if last.throughput is None or last.steps is None:
+        if last.status.state == "ended":
+            raise NothingToMeasureError(f"process {pid} has ended", "It made no step meanwhile.")
         raise NothingToMeasureError(f"process {pid} made no step", "", f"gpuwatch doctor {pid}")
     if arguments.json:
         write_lines([json.dumps(record(last, final=True)["throughput"], allow_nan=False)])

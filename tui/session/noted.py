@@ -41,6 +41,8 @@ YOUNG_NS: Final = 2_000_000_000
 """Of a total: no slope is worked out of less…"""
 MANY_STEPS: Final = 100
 """…and no mean of a step but of so many."""
+LATE_NS: Final = 1_000_000_000
+"""Notes are taken last of all that a message has, and some are made while it is."""
 LAST_STEPS: Final = 512
 """Rows to find the step of a note in; notes come within a turn of the publisher."""
 UNITS: Final = ("tokens", "samples", "flops")
@@ -91,11 +93,12 @@ class NotedStore:
         self._device = ""
 
     def delivered(self, notes: Sequence[Noted], fresh: Sequence[Step], until_ns: int) -> None:
-        """A batch of steps, and the notes that came with it, made by `until_ns`. What no probe
-        says, as a figure that is none, is passed over."""
+        """The steps and notes of a message that was begun at `until_ns`. What no probe says, as a
+        figure that is none, is passed over."""
         self._steps.extend(fresh)
+        last_ns = until_ns + LATE_NS
         for note in sorted(notes, key=lambda one: one.t_ns):
-            if 0 < note.t_ns <= until_ns and isfinite(note.figure) and len(note.name) <= LONGEST:
+            if 0 < note.t_ns <= last_ns and isfinite(note.figure) and len(note.name) <= LONGEST:
                 self._take(note)
 
     def gpus(self, seen: GpusSeen) -> None:

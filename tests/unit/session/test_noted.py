@@ -273,6 +273,14 @@ def test_why_flops_were_not_counted_is_shown(store: NotedStore) -> None:
     assert "FLOPs not counted: the step is compiled" in throughput_words(found)
 
 
+def test_a_note_that_was_made_while_its_message_was_is_taken(store: NotedStore) -> None:
+    """Why FLOPs are not counted where commands are off was sent once, and passed over."""
+    store.delivered([Noted(END + 90_000, "refused", "flops", 0.0, "off")], RUN.steps, END)
+    found = store.throughput(stats(), None)
+    assert found is not None
+    assert found.why_no_flops == "off"
+
+
 @pytest.mark.parametrize(
     ("device", "precision", "tflops"),
     [
