@@ -66,6 +66,10 @@ class OpenStepStore:
             return None
         kind, since_ns = mark
         message = self._open
+        recent = now_ns - self._sent_ns <= HELD_UP_NS
+        if kind == marks.PHASE_ENTER and message and message.kind and recent:
+            # The page has no names: where it is ahead, what the message knew stands until the next.
+            kind, since_ns = message.kind, message.since_ns
         evaluating = message is not None and message.evaluating
         phase = OPEN_PHASE.get(kind, "other")
         if (

@@ -70,6 +70,21 @@ def test_what_a_step_has_evaluated_is_not_all_of_it(
     assert step.evaluated_s == pytest.approx(evaluated_s)
 
 
+def test_a_phase_of_the_users_has_its_name_until_the_probe_is_held_up() -> None:
+    """The page, which is read before the message comes, knows no names: "phase" was shown."""
+    store = reported(1000, kind=marks.PHASE_ENTER, user_phase="augment")
+    store.page_seen(page(marks.PHASE_ENTER, 1200))
+    soon, held_up = store.at(1400 * MS, None), store.at(4000 * MS, None)
+    assert soon is not None
+    assert held_up is not None
+    assert (soon.phase, held_up.phase) == ("augment", "phase")
+    assert [soon.age_s, held_up.age_s] == pytest.approx([0.4, 2.8])
+    store.page_seen(page(marks.BACKWARD_ENTER, 1200))
+    other = store.at(1400 * MS, None)
+    assert other is not None
+    assert other.phase == "backward"
+
+
 def test_a_frame_is_reported_only_of_a_mark_that_is_older_than_the_samples() -> None:
     store = reported(1000, kind=marks.BACKWARD_ENTER)
     young, old = store.at(1600 * MS, "f (a.py:1)"), store.at(9000 * MS, "f (a.py:1)")
