@@ -4,6 +4,7 @@ import argparse
 import errno
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -150,6 +151,12 @@ def _of_process(pid: str, duration_s: float) -> "tuple[WholeRun, Snapshot]":
             raise GpuwatchError(f"{path} cannot be written", provider.recording.fault)
         recording = Recording(path)
         try:
-            return read_whole(recording), last
+            return read_whole(recording), _unrecorded(last)
         finally:
             recording.close()
+
+
+def _unrecorded(last: "Snapshot") -> "Snapshot":
+    """Without the recording, which is ours and goes with its folder."""
+    events = tuple(event for event in last.events if event.kind != "recording")
+    return replace(last, status=replace(last.status, recording=None), events=events)
