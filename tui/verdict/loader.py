@@ -244,10 +244,14 @@ def feeding(window: StepWindow) -> Feeding | None:
 
 
 def ran_at_most(window: RunFacts) -> float:
-    """Part of the time in which the training thread ran or wanted a core, whatever for: it slept in
-    the rest. 1 where the kernel does not report it."""
+    """Part of the time in which the training thread would run, whatever for, had it never to wait
+    for a core: it sleeps in the rest. What others do to the cores changes nothing of that. 1 where
+    the kernel does not report it."""
     ran, queued = window.host.thread_cpu, window.host.run_delay
-    return 1.0 if ran is None or queued is None else min(1.0, ran + queued)
+    if ran is None or queued is None:
+        return 1.0
+    free = 1.0 - queued
+    return ran / free if ran < free else 1.0
 
 
 def _pauses(rows: Sequence[Step]) -> int:

@@ -50,6 +50,15 @@ def test_who_computes_a_batch_needs_a_core() -> None:
     assert "who waits" not in " ".join(computes.advice)
 
 
+def test_others_on_the_cores_do_not_make_a_sleep_work_nor_work_a_sleep() -> None:
+    """Beside a busy neighbour "num_workers 0 → 6: who waits needs no core" became "make it cheaper"
+    and back."""
+    for ran, queued in ((0.1, 0.0), (0.06, 0.4), (0.04, 0.6)):
+        assert "who waits needs no core" in found(ran, queued).advice[0]
+    for ran, queued in ((0.95, 0.0), (0.4, 0.6), (0.3, 0.65), (0.0, 1.0)):
+        assert "who waits" not in " ".join(found(ran, queued).advice)
+
+
 @pytest.mark.parametrize(
     ("kind", "split"), [("stream", True), ("_SingleProcessDataLoaderIter", False)]
 )
