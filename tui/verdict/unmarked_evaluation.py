@@ -15,7 +15,7 @@ from .statistics import Share
 from .thresholds.causes import SAME_PAUSES
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
 from .thresholds.samples import ENVIRONMENT_METHODS, ENVIRONMENT_PACKAGES, VECTOR_METHODS
-from .window import StepWindow
+from .window import RunFacts, StepWindow
 
 ACTS: Final = re.compile(r"(\w+_)?self_?play(_\w+)?|(select|choose|get)_actions?")
 """Whole names of functions that can but act in an environment…"""
@@ -46,7 +46,7 @@ OUTSIDE: Final[frozenset[StackPhase]] = frozenset(
 Unmarked = Literal["evaluation", "rollout", "generation"]
 
 
-def what_evaluates(window: StepWindow) -> Unmarked:
+def what_evaluates(window: RunFacts) -> Unmarked:
     """Whether what evaluates there acts in an environment, or draws from a net what a training
     then learns from, as GRPO its texts. What is drawn for a look is an evaluation."""
     places = [place for place in main_places(window) if evaluates(place)]

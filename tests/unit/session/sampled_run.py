@@ -33,6 +33,7 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "optimizer": (*TRAIN, *STEP),
     "checkpoint": (*TRAIN, *SAVE),
     "evaluation": (*TRAIN, "evaluate (train.py:30)", *FORWARD),
+    "acts": (*TRAIN, "collect (train.py:30)", "TimeLimit.step (gymnasium/wrappers/common.py:125)"),
     "other": (*TRAIN, "count_words (metrics.py:7)"),
     "printed": (*TRAIN, "count_words (metrics.py:9)", "_str (torch/_tensor_str.py:722)"),
     "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),

@@ -15,6 +15,7 @@ from gpuwatch.tui.model.observations import (
     StacksSeen,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.thresholds.samples import SAMPLED_MOST_CONFIDENT
 from tests.unit.session.making import HELLO, judged
 from tests.unit.session.sampled_run import (
@@ -295,6 +296,18 @@ def test_the_start_of_a_run_is_no_part_of_it() -> None:
 def test_what_evaluates_and_never_trains_is_inference() -> None:
     snapshot = snapshot_of(chunks({"evaluation": 1.0, "data": 0.02}, 24))
     assert kinds(snapshot)[0] == "healthy"
+
+
+def test_what_an_agent_does_in_its_environment_cannot_go() -> None:
+    """PPO was told to evaluate less often, or on a part of the held-out set: 9.2x."""
+    finding = snapshot_of(chunks({"acts": 2.0, **TRAINS}, 24)).verdict.finding
+    assert (finding.kind, finding.sub) == ("evaluation", "rollout")
+    assert finding.headline.startswith("rollouts take ~")
+    assert "environments" in finding.advice[0]
+    assert finding.speedup_is == "bound"
+    forecast = forecast_of(finding)
+    assert forecast is not None
+    assert forecast.low == 1.0
 
 
 def test_what_every_step_learns_from_is_no_evaluation() -> None:

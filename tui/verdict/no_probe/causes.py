@@ -20,6 +20,7 @@ from ..forecast.interval import interval_of, with_interval
 from ..format import ms, percent
 from ..on_device import counted_by, idle_of
 from ..place_names import by_user_function, call_at, path_of, place_evidence, place_name
+from ..rules.evaluation import ADVICE, HEADLINES
 from ..rules.gpu_filling import KINDS_OF_WORK
 from ..rules.gpu_work import products_seen, work_of
 from ..rules.optimizer import for_this_optimizer, updated_together
@@ -39,6 +40,7 @@ from ..thresholds import samples as limits
 from ..thresholds.causes import MOST_OF_IT
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from ..unmarked_evaluation import what_evaluates
 from ..window import SampleWindow
 from .input import about, counted, gpu_exposed, has_gpu_activity, idles
 
@@ -256,7 +258,13 @@ def checkpoint(window: SampleWindow) -> Finding | None:
 
 
 def evaluation(window: SampleWindow) -> Finding | None:
-    """Whether it is worth its time is the user's decision."""
+    """Whether it is worth its time is the user's decision. What a training learns from, as what its
+    agent does in its environment, cannot go."""
+    what = what_evaluates(window)
+    if what != "evaluation":
+        clause = "act in an environment" if what == "rollout" else "generate what is trained on"
+        found = _held(window, "evaluation", "evaluation", HEADLINES[what], clause, ADVICE[what])
+        return found and replace(found, sub="rollout", speedup_is="bound", forecast=None)
     advice = (
         "evaluate less often, or on a part of the held-out set",
         "with a larger batch under torch.inference_mode()",

@@ -58,7 +58,7 @@ def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
     evidence = pause_evidence(found, "evaluation")
     advice = (
         f"evaluate every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
-        _ADVICE["evaluation"][1],
+        ADVICE["evaluation"][1],
     )
     starts_ns = evaluation_start_ns(window)
     if starts_ns >= EVALUATION_STARTS * found.each_ns:
@@ -128,13 +128,13 @@ def evaluation_under_way(window: StepWindow) -> Finding | None:
     )
 
 
-_HEADLINES: Final[dict[Unmarked, str]] = {
+HEADLINES: Final[dict[Unmarked, str]] = {
     "evaluation": "evaluation takes",
     "rollout": "rollouts take",
     "generation": "generation takes",
 }
 _UNDER: Final = "under torch.inference_mode()"
-_ADVICE: Final[dict[Unmarked, tuple[str, str]]] = {
+ADVICE: Final[dict[Unmarked, tuple[str, str]]] = {
     "evaluation": (
         "evaluate less often: it is a function of yours that no mark shows",
         f"evaluate on a part of the held-out set, with a larger batch {_UNDER}",
@@ -176,7 +176,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
     if share.mean < CONTRIBUTOR:
         return None  # all but the wait for the training's kernels
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
-    seldom_at, cheaper = _LAUNCHES if launches else _ADVICE[what]
+    seldom_at, cheaper = _LAUNCHES if launches else ADVICE[what]
     where = by_user_function(replace(one, caller=one.evaluation or one.caller) for one in places)
     if not acting and (function := where[0].frame) and places[0].evaluation:
         seldom_at = f"evaluate less often: {function}"
@@ -191,7 +191,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
         "evaluation",
         "rollout" if acting else None,
         share,
-        f"{_HEADLINES[what]} {percent(share.mean)} of the time",
+        f"{HEADLINES[what]} {percent(share.mean)} of the time",
         tuple(evidence),
         (seldom_at, cheaper),
         gain=_gain(window, share),
