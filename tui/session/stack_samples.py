@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from ..model.frames import caller_of, way_to, worth_naming
+from ..model.frames import LOADERS, caller_of, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_shares import summarise
 from ..verdict.stack_samples import FrameShare
@@ -157,7 +157,7 @@ class StackSampleStore:
             where = (caller_of(sample.stack.frames, "") or sample.stack.frames[-1], phase)
             if where != self._unmoved:
                 self._unmoved, self._unmoved_since_ns = where, sample.t_ns
-            if self._begun_ns is None and (phase in ("data", "backward") or _runs_net(sample)):
+            if self._begun_ns is None and _is_of_training(sample):
                 first = self._newest_ns == 0
                 self._begun_ns = sample.t_ns + (0 if first else SETTLING_NS)
             self._newest_ns = sample.t_ns
@@ -182,6 +182,10 @@ def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
     return tuple(sorted(found, key=lambda sample: sample.t_ns))
 
 
-def _runs_net(sample: Sample) -> bool:
-    """A training that prepares its data computes too, and calls no module."""
-    return any(parts_of(frame)[0] in RUNS_A_NET for frame in sample.stack.frames)
+def _is_of_training(sample: Sample) -> bool:
+    """A net runs, gradients are taken, or a loader makes a batch. What prepares a training computes
+    too, and reads files; what only looks after others waits for what they report."""
+    phase, parts = sample.classified.phase, [parts_of(frame) for frame in sample.stack.frames]
+    if phase == "backward" or any(name in RUNS_A_NET for name, _ in parts):
+        return True
+    return phase == "data" and any(file.startswith(LOADERS) for _, file in parts)

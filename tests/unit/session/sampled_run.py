@@ -36,6 +36,7 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "acts": (*TRAIN, "collect (train.py:30)", "TimeLimit.step (gymnasium/wrappers/common.py:125)"),
     "other": (*TRAIN, "count_words (metrics.py:7)"),
     "printed": (*TRAIN, "count_words (metrics.py:9)", "_str (torch/_tensor_str.py:722)"),
+    "loads": (*TRAIN, "load (torch/serialization.py:1540)", "_load (torch/serialization.py:2146)"),
     "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),
     "serves": ("<module> (a.py:9)", "serve_forever (socketserver.py:232)", "select (selectors.py)"),
     "locked": (*TRAIN, "wait (threading.py:355)"),

@@ -70,6 +70,7 @@ def test_nothing_is_reported_before_there_are_samples() -> None:
     [
         ({"serial": 0.6, **TRAINS}, (), ("input", "serial")),
         ({"data": 1.5, **TRAINS}, (100.0, 100.0), ("input", None)),
+        ({"loads": 4.0, **TRAINS}, (), ("input", None)),
         ({"other": 0.6, **TRAINS}, (), ("host", None)),
         ({"checkpoint": 0.6, **TRAINS}, (), ("checkpoint", None)),
         ({"evaluation": 0.6, **TRAINS}, (), ("evaluation", None)),
@@ -273,9 +274,10 @@ def test_stacks_that_are_refused_leave_no_verdict_and_show_it() -> None:
     assert kinds(snapshot) == ("incomplete", "stacks")
 
 
-def test_the_start_of_a_run_is_no_part_of_it() -> None:
-    """Imports and the making of data would be "Python between the phases"."""
-    start = [chunk(number, ("other",) * 19) for number in range(4)]
+@pytest.mark.parametrize("before", ["other", "loads"])
+def test_the_start_of_a_run_is_no_part_of_it(before: str) -> None:
+    """Imports, the making of data and what is read would be "Python between the phases"."""
+    start = [chunk(number, (before,) * 19) for number in range(4)]
     rest = [
         StacksSeen(
             t_ns=one.t_ns + 8 * S,
@@ -290,7 +292,7 @@ def test_the_start_of_a_run_is_no_part_of_it() -> None:
     snapshot = snapshot_of([*start, *rest])
     assert kinds(snapshot)[0] == "healthy"
     assert snapshot.sampled is not None
-    assert snapshot.sampled.share("other").mean == 0.0
+    assert snapshot.sampled.share("other").mean == snapshot.sampled.share("data").mean == 0.0
 
 
 def test_what_evaluates_and_never_trains_is_inference() -> None:

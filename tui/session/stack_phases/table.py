@@ -75,7 +75,7 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("checkpoint", "torch/distributed/checkpoint/state_dict_saver.py"),
     _row("checkpoint", "torch/distributed/checkpoint/filesystem.py"),
     _row("checkpoint", "safetensors/torch.py", "save_file save_model save"),
-    _row("starting", "torch/serialization.py", "load _load _legacy_load"),
+    _row("data", "torch/serialization.py", "load _load _legacy_load"),
     _row("compile", "torch/_dynamo/convert_frame.py"),
     _row("compile", "torch/_inductor/compile_fx.py"),
     _row("compile", "torch/_inductor/async_compile.py", "wait"),
