@@ -8,6 +8,7 @@ from typing import Final
 from .tensor_names import Lines, works_on_tensors
 
 SLEEP_LINES: Final = r"\bsleep\("
+WAIT_LINES: Final = r"\.wait\("
 BACKWARD_LINES: Final = r"\.backward\("
 OPTIMIZER_LINES: Final = (
     r"\b\w*(opt(s|_\w*|[A-Z\d]\w*)?|(optim|scaler)\w*)\.(step|zero_grad)\("
@@ -27,6 +28,11 @@ COMPUTE_LINES: Final = (
     r"|\bdim=|[\w\])] @ [\w(]|\b(model|net|network|criterion|loss_fn)\("
 )
 """Parts of a line. The first of them that is found says what it does."""
+LEFT_LINES: Final = (
+    r"\s*((if|elif|while)\b[^:]*:|else:)?\s*"
+    r"(with\b|([\w.\[\]]+\.)?(result|get|wait|join|recv|exception|shutdown|close)\([^()]*\)\s*(;|$))"
+)
+"""Of a line that waits, and takes nothing of what it has waited for."""
 
 
 IMPORTS: Final = re.compile(

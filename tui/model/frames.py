@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from ..verdict.code_origin import MACHINERY, is_users, where_in
+from ..verdict.code_origin import LOADERS, MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS
 from ..verdict.thresholds.samples import COPY_FRAMES, ENVIRONMENT_PACKAGES, ROLLOUTS
 
@@ -17,11 +17,6 @@ WAY_OF_USERS: Final = 3
 MOST_STACKS: Final = 1_024
 MOST_FRAMES: Final = 4_096
 """A run is at the same places again and again, and its stacks are read every few seconds."""
-LOADERS: Final = (
-    *("torch/utils/data/", "torchdata/", "webdataset/", "litdata/", "nvidia/dali/"),
-    "gpuwatch/probe/wrapped.py",
-)
-"""Files of loaders: what a stack has above them is the loop that fetches, not what is fetched."""
 FETCHES: Final = "torch/utils/data/_utils/fetch.py"
 WAITING: Final = re.compile(
     r" \((threading|selectors|queue|socket|ssl|subprocess|"

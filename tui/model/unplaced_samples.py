@@ -55,13 +55,13 @@ def unplaced_share(
 
 
 def _is_unplaced(frames: tuple[str, ...], phase: StackPhase, by_hand: frozenset[Call]) -> bool:
-    if phase not in ("other", "synchronisation", "forward"):
+    if phase not in ("other", "synchronisation", "waiting", "forward"):
         return False
     if net_at(frames, by_hand) is not None:
         return False
     if any(FORWARD.match(frame) for frame in frames):
         return False  # a module's, called without the module
-    return phase == "other" or is_users(where_in(worth_naming(frames)))
+    return phase in ("other", "waiting") or is_users(where_in(worth_naming(frames)))
 
 
 def _classes_of_nets(

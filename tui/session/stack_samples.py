@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from ..model.frames import LOADERS, caller_of, way_to, worth_naming
+from ..model.frames import caller_of, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_shares import summarise
+from ..verdict.code_origin import LOADERS
 from ..verdict.stack_samples import FrameShare
 from ..verdict.statistics import Share, of_moments
 from ..verdict.window import SampleSpan
@@ -28,6 +29,7 @@ SETTLING_NS: Final = 3_000_000_000
 """Of a training that was seen to begin, the first steps: they start workers and choose kernels."""
 HOST: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation"))
 LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
+WAITING: Final[frozenset[StackPhase]] = frozenset(("waiting",))
 
 
 class Sample(NamedTuple):

@@ -23,7 +23,7 @@ from .dispatch import Stores
 from .gpu import GpuStore
 from .judge import Judge
 from .processes import ProcessStore
-from .stack_samples import HOST, LOADING, StackSampleStore
+from .stack_samples import HOST, LOADING, WAITING, StackSampleStore
 from .stacks import StackStore
 from .stacks_by_gpu_state import SortedStacks, WarmUpStore
 from .steps import RECENT_ROWS, Spreads, percentile, phases_of, spreads_of
@@ -49,6 +49,7 @@ def sampled(
         host=store.places(HOST),
         period_ns=store.period_ns(),
         still=_still(store, stacks, processes, gpus, now_ns),
+        waiting=store.places(WAITING),
     )
 
 

@@ -15,7 +15,7 @@ from .step_time import spent
 from .thresholds.causes import NOTE_SHARE
 from .window import RunFacts, StepWindow
 
-_BETWEEN: Final = ("other", "synchronisation", None)
+_BETWEEN: Final = ("other", "synchronisation", "waiting", None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ their own after. What else is installed keeps its folder in the path
 
 MACHINERY: Final = (
     "multiprocessing/",
+    "concurrent/futures/",
     "threading.py",
     "selectors.py",
     "queue.py",
@@ -48,6 +49,12 @@ MACHINERY: Final = (
     "keras/src/utils/traceback_utils.py",  # around each call of a layer or a trainer
 )
 """Files that show how something waits, not what for."""
+
+LOADERS: Final = (
+    *("torch/utils/data/", "torchdata/", "webdataset/", "litdata/", "nvidia/dali/"),
+    "gpuwatch/probe/wrapped.py",
+)
+"""Files of loaders: what a stack has above them is the loop that fetches, not what is fetched."""
 
 MOST_PATHS: Final = 8_192
 """The same lines come again and again."""

@@ -252,7 +252,9 @@ def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tupl
     return tuple(one for one in places if one.phase is None or one.phase in phases)
 
 
-BETWEEN: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation", "forward"))
+BETWEEN: Final[frozenset[StackPhase]] = frozenset(
+    ("other", "synchronisation", "waiting", "forward")
+)
 """Phases of stacks whose time may be Python between the phases: a line of the user's own that calls
 torch counts as forward."""
 LAUNCHING: Final[frozenset[StackPhase]] = frozenset(("forward", "synchronisation"))

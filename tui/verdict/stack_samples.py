@@ -13,6 +13,7 @@ StackPhase = Literal[
     "backward",
     "optimizer",
     "synchronisation",
+    "waiting",
     "checkpoint",
     "evaluation",
     "compile",
@@ -171,6 +172,8 @@ class Sampled:
     period_ns: float | None
     """Estimate of a step; None where steps are too short, or not alike."""
     still: Still | None
+    waiting: tuple[FrameShare, ...] = ()
+    """Where it was in those that wait for another thread, process or rank; likewise."""
 
     def share(self, phase: str) -> Share:
         """Of one phase."""

@@ -39,7 +39,7 @@ LITTLE_BEHIND: Final = 0.1
 to 0.07 of it in nanoGPT and PPO, 0.6 to 0.9 in nets that are the limit themselves (H200)."""
 
 OUTSIDE: Final[frozenset[StackPhase]] = frozenset(
-    ("other", "synchronisation", "checkpoint", "compile")
+    ("other", "synchronisation", "waiting", "checkpoint", "compile")
 )
 """Phases of samples that long steps may hold, beside an evaluation between their own phases."""
 

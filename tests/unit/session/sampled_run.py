@@ -22,6 +22,7 @@ from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.session.making import judged
 from tests.unit.stack_phases.real_stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
+from tests.unit.stack_phases.test_waits import RESULT
 
 S = 1_000_000_000
 SAMPLES = 19
@@ -37,6 +38,7 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "other": (*TRAIN, "count_words (metrics.py:7)"),
     "printed": (*TRAIN, "count_words (metrics.py:9)", "_str (torch/_tensor_str.py:722)"),
     "loads": (*TRAIN, "load (torch/serialization.py:1540)", "_load (torch/serialization.py:2146)"),
+    "ahead": (*TRAIN, *RESULT),
     "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),
     "serves": ("<module> (a.py:9)", "serve_forever (socketserver.py:232)", "select (selectors.py)"),
     "locked": (*TRAIN, "wait (threading.py:355)"),

@@ -71,6 +71,8 @@ def test_nothing_is_reported_before_there_are_samples() -> None:
         ({"serial": 0.6, **TRAINS}, (), ("input", "serial")),
         ({"data": 1.5, **TRAINS}, (100.0, 100.0), ("input", None)),
         ({"loads": 4.0, **TRAINS}, (), ("input", None)),
+        ({"ahead": 0.6, **TRAINS}, (), ("input", None)),
+        ({"joins": 0.6, **TRAINS}, (), ("host", "waits")),
         ({"other": 0.6, **TRAINS}, (), ("host", None)),
         ({"checkpoint": 0.6, **TRAINS}, (), ("checkpoint", None)),
         ({"evaluation": 0.6, **TRAINS}, (), ("evaluation", None)),
@@ -95,6 +97,18 @@ def test_without_a_gpu_nothing_waits_for_one() -> None:
     assert snapshot.sampled.share("synchronisation").mean == 0.0
     assert snapshot.sampled.share("other").mean > 0.2
     assert kinds(snapshot)[0] == "host"
+
+
+def test_what_waits_is_no_python() -> None:
+    """And is on another thread already."""
+    waits = snapshot_of(chunks({"joins": 0.6, **TRAINS}, 24)).verdict.finding
+    ahead = snapshot_of(chunks({"ahead": 0.6, **TRAINS}, 24)).verdict.finding
+    assert waits.headline.startswith("waits for another thread, a process or a server take ~")
+    assert waits.speedup_is == "bound"
+    for one in (waits, ahead):
+        said = " ".join((one.headline, *one.advice))
+        assert "Python" not in said
+        assert "tensor expression" not in said
 
 
 def test_batches_that_wait_need_workers_and_no_cores() -> None:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from ...model import code_lines
-from ...model.frames import is_copy
+from ...model.frames import is_copy, is_waiting
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
 from ...verdict.thresholds.samples import FOR_LINES, SYNC_LOOPS
@@ -106,11 +106,13 @@ _NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
 _LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("data", re.compile(FOR_LINES)),
     ("other", re.compile(code_lines.SLEEP_LINES)),  # what else the line calls has frames of its own
+    ("waiting", re.compile(code_lines.WAIT_LINES)),
     ("backward", re.compile(code_lines.BACKWARD_LINES)),
     ("optimizer", re.compile(code_lines.OPTIMIZER_LINES)),
     ("synchronisation", re.compile(code_lines.SYNC_LINES)),
     ("forward", re.compile(code_lines.COMPUTE_LINES)),
 )
+_LEAVES: Final = re.compile(code_lines.LEFT_LINES)
 _FOLDERS: Final = tuple(row for row in table.ROWS if row.file.endswith("/"))
 _FILES: Final[dict[str, tuple[CodeRow, ...]]] = {
     file: tuple(row for row in table.ROWS if row.file == file)
@@ -181,6 +183,8 @@ def classify(
         phase = _by_line(line)
     elif phase == "other" and (file, function) in SYNC_LOOPS:
         phase = "synchronisation"
+    elif phase == "other" and is_waiting(frames) and function not in table.STARTS_OR_SENDS:
+        phase = "data" if _takes(frames, line) else "waiting"
     if phase == "other" and computes:
         phase = "forward"
     learns = phase == "optimizer" or (phase == "backward" and not (unlearning and takes_gradients))
@@ -229,3 +233,16 @@ def _by_name(frame: str) -> StackPhase | None:
 def _by_line(line: str) -> StackPhase:
     code = code_lines.code_of(line)
     return next((phase for phase, text in _LINES if text.search(code)), "other")
+
+
+def _takes(frames: tuple[str, ...], line: str) -> bool:
+    """Whether the user's own line takes what it waits for, by a call of its own: a logger's waits
+    are the logger's, and who waits for a save to end takes nothing."""
+    first = len(frames)
+    while is_waiting(frames[:first]):
+        first -= 1
+    if not first:
+        return False
+    caller, called = (parts_of(frame)[1] for frame in frames[first - 1 : first + 1])
+    taken = is_users(caller) and called.startswith(table.HANDS_OVER)
+    return taken and not _LEAVES.match(code_lines.code_of(line))

@@ -153,6 +153,17 @@ ROWS: Final[tuple[CodeRow, ...]] = (
 SERIAL: Final = CodeRow("data", "torch/utils/data/_utils/fetch.py", frozenset({"fetch"}))
 """In the training process: it makes its batches itself."""
 
+HANDS_OVER: Final = (
+    "concurrent/futures/",
+    *("multiprocessing/pool.py", "multiprocessing/connection.py", "multiprocessing/managers.py"),
+)
+"""Python's own files that hand over what another thread or process has made: what a loop takes of
+them is its data. (A queue's `get` is a row: whoever calls it takes.)"""
+STARTS_OR_SENDS: Final = frozenset(
+    ("_launch", "_execute_child", "dumps", "dump", "send", "send_bytes", "_send", "_send_bytes")
+)
+"""Functions in files that wait which work: a process is started, what it gets is pickled."""
+
 PASSES_ON: Final = ("tqdm/std.py", "__iter__")
 """A generator around the loader that the user's `for` takes from: as its caller's innermost frame
 it is that line, where the batch before is given back."""
@@ -171,6 +182,7 @@ NESTED: Final[dict[StackPhase, frozenset[StackPhase]]] = {
     "forward": frozenset(("backward", "compile", "starting")),
     "backward": frozenset(("compile",)),
     "synchronisation": frozenset(),
+    "waiting": frozenset(),
     "data": frozenset(),
     "checkpoint": frozenset(),
     "compile": frozenset(),

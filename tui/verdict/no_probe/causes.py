@@ -184,6 +184,36 @@ def _nothing_runs(still: Still) -> bool:
 
 
 def host(window: SampleWindow) -> Finding | None:
+    """Python between the phases, or a wait for others that run meanwhile: which holds more."""
+    found = filter(None, (_python(window), _waits(window)))
+    return max(found, key=lambda one: one.share or 0.0, default=None)
+
+
+_OTHERS: Final = "another thread, a process or a server"
+
+
+def _waits(window: SampleWindow) -> Finding | None:
+    """For what is no batch: a save on another thread, a process, a server. No Python of its own,
+    and what those take nobody knows."""
+    known = window.sampled
+    waits = known.share("waiting")
+    if window.gpu_present and not has_gpu_activity(window):
+        return None
+    share = gpu_exposed(window, waits)
+    if share.mean < CONTRIBUTOR:
+        return None
+    mine = by_user_function(known.waiting)[0]
+    evidence = (
+        counted(known, waits, f"wait for {_OTHERS}"),
+        place_evidence(mine, "main-thread"),
+        *idles(window),
+    )
+    advice = (f"wait as late as its result is needed, or for less of it: {place_name(mine)}",)
+    headline = f"waits for {_OTHERS} take {about(share.mean)} of the time"
+    return cause("host", "waits", share, headline, evidence, advice)
+
+
+def _python(window: SampleWindow) -> Finding | None:
     """With a GPU only as much as it stood idle for; abstains without such a counter."""
     known = window.sampled
     own = known.share("other")

@@ -3,13 +3,16 @@
 from dataclasses import replace
 from typing import Final
 
+from ..code_origin import LOADERS
 from ..code_places import worker_places
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.interval import interval_of, with_interval
 from ..format import cores, percent
 from ..loader import Feeding, ran_at_most
 from ..on_device import counted_by, idle_of
+from ..place_names import path_of
 from ..rules.input import cores_used, oversubscribed, workers_first
+from ..rules.input_on_thread import without_loader
 from ..rules.input_pattern import (
     SERIAL,
     Explained,
@@ -104,9 +107,11 @@ def _explained(window: SampleWindow, share: float) -> Explained:
                 return found
         if fed.busy is not None:
             return _by_workers(window, fed, fed.busy)
-    places = folded(worker_places(window))
-    shown = named(places, "worker") or named(folded(window.sampled.loading), "main-thread")
-    return Explained(None, shown, (cheaper(places[0] if places else None),))
+    places, loading = folded(worker_places(window)), window.sampled.loading
+    if places or any(path_of(one.frame).startswith(LOADERS) for one in loading):
+        shown = named(places, "worker") or named(folded(loading), "main-thread")
+        return Explained(None, shown, (cheaper(places[0] if places else None),))
+    return Explained(None, named(folded(loading), "main-thread"), without_loader(loading))
 
 
 IF_LONG: Final = " if making a batch takes much longer than the 1 to 2 ms of receiving one"

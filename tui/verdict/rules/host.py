@@ -215,7 +215,8 @@ def beside_the_net(window: StepWindow) -> Finding | None:
         return None
     places = main_places(window)
     read = [one for one in _users_lines(places) if own_frame(one) and one.line]  # else a net, in C
-    mine = [one for one in read if not (clips(one) or UPDATED.search(one.line))]
+    awake = [one for one in read if one.phase != "waiting"]
+    mine = [one for one in awake if not (clips(one) or UPDATED.search(one.line))]
     known_ns = LEARNED_BESIDE * backward_ns + named_ns(window.steps)
     known = known_ns / max(1, spent(window.steps).wall_ns)
     seen = share_seen(window, mine.__contains__)

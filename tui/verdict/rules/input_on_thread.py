@@ -2,6 +2,7 @@
 without a loader."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -38,8 +39,10 @@ INSTEAD: Final = (
     "draw indices cheaper: look up once what stays the same (the samples of each class), or draw "
     "those of an epoch at once"
 )
-FROM_QUEUE: Final = re.compile(r"\.get\(")
-"""A line that waits for what another thread makes ahead."""
+MADE_AHEAD: Final = re.compile(
+    r"\.(get|result|recv\w*|imap\w*)\(|\bas_completed\(|\b(pool|executor|workers)\.\w*map\("
+)
+"""A line that waits for what another thread, or process, makes ahead."""
 
 
 def drawn_here(window: StepWindow, feeding: Feeding) -> Explained | None:
@@ -76,6 +79,20 @@ def _forecast(window: StepWindow, seen: Share) -> Forecast | None:
     return alone_on_cpu("input", speedup, seen.mean, seen.low, seen.high, INPUT_ERROR_ON_CPU)
 
 
+def without_loader(fetching: Sequence[FrameShare]) -> tuple[str, str]:
+    """What to do about batches that a loop fetches there itself."""
+    place = by_user_function(fetching)[0]
+    if calls(max(fetching, key=lambda one: one.share), MADE_AHEAD):
+        return (
+            f"more threads, or processes, that make batches ahead: none is ready ({place.frame})",
+            "or a DataLoader, whose workers do",
+        )
+    return (
+        cheaper(place),
+        f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
+    )
+
+
 def unmarked(window: StepWindow) -> Finding | None:
     """A loop without a loader, in which no fetch is marked: by the samples in functions of the
     user's own that fetch, as far as a GPU idles then."""
@@ -85,22 +102,13 @@ def unmarked(window: StepWindow) -> Finding | None:
         return None
     fetching = [place for place in main_places(window) if fetches(place)]
     place = by_user_function(fetching)[0]
-    advice = (
-        cheaper(place),
-        f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
-    )
-    if calls(max(fetching, key=lambda one: one.share), FROM_QUEUE):
-        advice = (
-            f"more threads, or processes, that fill the queue: it runs empty ({place.frame})",
-            "or a DataLoader, whose workers do",
-        )
     found = cause(
         "input",
         "serial",
         share,
         f"fetching a batch takes {percent(share.mean)} of the time",
         (place_evidence(place, "main-thread"),),
-        advice,
+        without_loader(fetching),
         gain=gain_without("input", window) or gain_on_the_host(window, share.mean),
     )
     if window.gpu_present or found.speedup is None:

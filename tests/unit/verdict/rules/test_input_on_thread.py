@@ -60,7 +60,7 @@ def test_a_queue_that_runs_empty_needs_more_that_fill_it() -> None:
     rows = even(60, forward_ms=45, backward_ms=10, optimizer_ms=3)
     finding = unmarked(window(rows, stacks=Stacks(57, (waits,), 0, (), None)))
     assert finding is not None
-    assert finding.advice[0].startswith("more threads, or processes, that fill the queue")
+    assert finding.advice[0].startswith("more threads, or processes, that make batches ahead")
     makes = drawing("get_batch (train.py:40)", "x = data[i : i + n]")
     other = unmarked(window(rows, stacks=Stacks(57, (makes,), 0, (), None)))
     assert other is not None
