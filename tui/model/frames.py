@@ -9,7 +9,12 @@ from typing import Final
 
 from ..verdict.code_origin import LOADERS, MACHINERY, is_users, where_in
 from ..verdict.frameworks import LOOPS
-from ..verdict.thresholds.samples import COPY_FRAMES, ENVIRONMENT_PACKAGES, ROLLOUTS
+from ..verdict.thresholds.samples import (
+    COLLECTIVE_FILES,
+    COPY_FRAMES,
+    ENVIRONMENT_PACKAGES,
+    ROLLOUTS,
+)
 
 WAY: Final = 5
 WAY_OF_USERS: Final = 3
@@ -110,6 +115,12 @@ def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
 def is_waiting(frames: tuple[str, ...]) -> bool:
     """Whether a thread waits there for another thread or process, by Python's own means."""
     return bool(frames) and WAITING.search(frames[-1]) is not None
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def in_collective(frames: tuple[str, ...]) -> bool:
+    """Whether a stack is in a call that waits for other ranks."""
+    return any(place_of(frame)[0] in COLLECTIVE_FILES for frame in frames)
 
 
 def waits_for_work(frames: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from ..model.frames import caller_of, way_to, worth_naming
+from ..model.frames import caller_of, in_collective, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_shares import summarise
 from ..verdict.code_origin import LOADERS
@@ -108,12 +108,10 @@ class StackSampleStore:
         )
 
     def shares(self, gpu_present: bool) -> dict[StackPhase, Share]:
-        """Of each phase, with its interval. Without a GPU a line that would wait for one is Python
-        like any other."""
+        """Of each phase, with its interval."""
         held: dict[StackPhase, int] = dict.fromkeys(PHASES, 0)
         for sample, bit in zip(self._kept, self._bits, strict=True):
-            phase = self._phase(sample)
-            held["other" if phase == "synchronisation" and not gpu_present else phase] |= bit
+            held[self._shown(sample, gpu_present)] |= bit
         return {phase: of_moments(bits, self._taken) for phase, bits in held.items()}
 
     @property
@@ -124,12 +122,12 @@ class StackSampleStore:
         )
         return own / len(self._kept) if self._kept else 0.0
 
-    def places(self, phases: frozenset[StackPhase]) -> tuple[FrameShare, ...]:
+    def places(self, phases: frozenset[StackPhase], gpu_present: bool) -> tuple[FrameShare, ...]:
         """Where it was in these phases; shares are of all samples."""
         own = [
             structs.replace(one.stack, count=1, moments=bit)
             for one, bit in zip(self._kept, self._bits, strict=True)
-            if self._phase(one) in phases
+            if self._shown(one, gpu_present) in phases
         ]
         if not own:
             return ()
@@ -163,6 +161,14 @@ class StackSampleStore:
                 first = self._newest_ns == 0
                 self._begun_ns = sample.t_ns + (0 if first else SETTLING_NS)
             self._newest_ns = sample.t_ns
+
+    def _shown(self, sample: Sample, gpu_present: bool) -> StackPhase:
+        """Without a GPU a line that would wait for one is Python like any other, and what waits for
+        other ranks does no more than that."""
+        phase = self._phase(sample)
+        if phase != "synchronisation" or gpu_present:
+            return phase
+        return "waiting" if in_collective(sample.stack.frames) else "other"
 
     def _phase(self, sample: Sample) -> StackPhase:
         return (

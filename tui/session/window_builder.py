@@ -41,15 +41,16 @@ def sampled(
     now_ns: int,
 ) -> Sampled:
     """As of now."""
+    gpu_present = bool(gpus.gpus)
     return Sampled(
         samples=len(store.spans),
-        shares={phase: share for phase, share in store.shares(bool(gpus.gpus)).items()},
+        shares={phase: share for phase, share in store.shares(gpu_present).items()},
         serial=store.serial,
-        loading=store.places(LOADING),
-        host=store.places(HOST),
+        loading=store.places(LOADING, gpu_present),
+        host=store.places(HOST, gpu_present),
         period_ns=store.period_ns(),
         still=_still(store, stacks, processes, gpus, now_ns),
-        waiting=store.places(WAITING),
+        waiting=store.places(WAITING, gpu_present),
     )
 
 

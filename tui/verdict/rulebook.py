@@ -164,6 +164,7 @@ BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
         "checkpoint": no_probe.checkpoint,
         "evaluation": no_probe.evaluation,
         "recompile": no_probe.recompile,
+        "communication": no_probe.communication,
         "contention": core_contention,
         "throttled": throttled,
     },

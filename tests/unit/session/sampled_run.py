@@ -39,6 +39,11 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "printed": (*TRAIN, "count_words (metrics.py:9)", "_str (torch/_tensor_str.py:722)"),
     "loads": (*TRAIN, "load (torch/serialization.py:1540)", "_load (torch/serialization.py:2146)"),
     "ahead": (*TRAIN, *RESULT),
+    "ranks": (
+        *(*TRAIN, "average_gradients (train.py:15)"),
+        "_exception_logger.<locals>.wrapper (torch/distributed/c10d_logger.py:83)",
+        "all_reduce (torch/distributed/distributed_c10d.py:3252)",
+    ),
     "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),
     "serves": ("<module> (a.py:9)", "serve_forever (socketserver.py:232)", "select (selectors.py)"),
     "locked": (*TRAIN, "wait (threading.py:355)"),

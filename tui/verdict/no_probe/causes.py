@@ -9,6 +9,7 @@ from ..code_places import (
     EMPTYING_CALL,
     clips,
     empties_cache,
+    in_collective,
     in_optimizer,
     is_users,
     main_places,
@@ -34,7 +35,7 @@ from ..rules.stalled import (
     workers_evidence,
 )
 from ..scoring import cause, speedup_of, state
-from ..stack_samples import FrameShare, Still
+from ..stack_samples import FrameShare, Sampled, Still
 from ..statistics import Share, of_samples, without_rows
 from ..thresholds import samples as limits
 from ..thresholds.causes import MOST_OF_IT
@@ -200,7 +201,7 @@ def _waits(window: SampleWindow) -> Finding | None:
     if window.gpu_present and not has_gpu_activity(window):
         return None
     share = gpu_exposed(window, waits)
-    if share.mean < CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR or _for_ranks(known):
         return None
     mine = by_user_function(known.waiting)[0]
     evidence = (
@@ -211,6 +212,28 @@ def _waits(window: SampleWindow) -> Finding | None:
     advice = (f"wait as late as its result is needed, or for less of it: {place_name(mine)}",)
     headline = f"waits for {_OTHERS} take {about(share.mean)} of the time"
     return cause("host", "waits", share, headline, evidence, advice)
+
+
+def communication(window: SampleWindow) -> Finding | None:
+    """Without a GPU: calls that wait for other ranks. How much of it the slowest of them takes, and
+    how much the transfer, the stacks of one rank do not show."""
+    known = window.sampled
+    share = known.share("waiting")
+    if share.mean < CONTRIBUTOR or not _for_ranks(known):
+        return None
+    mine = next(filter(in_collective, known.waiting))
+    evidence = (counted(known, share, "wait for other ranks"), place_evidence(mine, "main-thread"))
+    advice = (
+        "see what the rank that waits least does meanwhile (gpuwatch attach): all wait for it",
+        f"fewer and larger calls, as DistributedDataParallel's: {place_name(mine)}",
+    )
+    headline = f"waits for other ranks take {about(share.mean)} of the time"
+    return cause("communication", "waiting", share, headline, evidence, advice)
+
+
+def _for_ranks(known: Sampled) -> bool:
+    """Most waits are for other ranks."""
+    return share_where(known.waiting, in_collective) > share_held(known.waiting) / 2
 
 
 def _python(window: SampleWindow) -> Finding | None:
