@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from ..verdict.code_origin import LOADERS, MACHINERY, is_users, where_in
@@ -180,3 +181,15 @@ def acts(frames: tuple[str, ...]) -> bool:
 def is_made_here(frames: tuple[str, ...]) -> bool:
     """Whether the training thread makes a batch in a stack."""
     return any(where_in(frame).startswith(FETCHES) for frame in frames)
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def draws_of_stream(frames: tuple[str, ...]) -> bool:
+    """Whether a batch of an iterable dataset is made in a stack; before Python 3.11 frames name no
+    class, and what is called below tells."""
+    return any(
+        frame.startswith("_IterableDatasetFetcher.")
+        or _function(called) in ("__iter__", "__next__")
+        for frame, called in pairwise((*frames, ""))
+        if where_in(frame).startswith(FETCHES)
+    )

@@ -11,6 +11,7 @@ from ..verdict.frameworks import framework_of, outermost
 from ..verdict.stack_samples import FrameShare, Stacks
 from .frames import (
     acts,
+    draws_of_stream,
     ends_workers,
     is_waiting,
     named_in,
@@ -67,6 +68,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         framework=outermost(framework_of(stack.frames) for stack in trains),
         loop_of=library,
         workers_starting=_starting(kept, main),
+        streams=any(draws_of_stream(stack.frames) for stack in (*trains, *workers)),
         taken=reduce(or_, (stack.moments for stack in trains), 0),
     )
 

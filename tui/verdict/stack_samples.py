@@ -105,6 +105,8 @@ class Stacks:
     workers_starting: int = 0
     """Further samples of its child processes, in no loader's loop: workers that begin are not in it
     yet."""
+    streams: bool = False
+    """The training thread, or a worker, makes batches of an iterable dataset."""
     taken: int = 0
     """Bits of the moments at which the main thread was sampled, the oldest lowest; where some time
     lies between two of them, so does a bit that is not set. 0 where the moments are not known."""

@@ -39,3 +39,17 @@ def test_imports_are_no_part_of_the_training() -> None:
     found = summarise(seen, lambda stack: phases[stack.frames])
     assert [one.share for one in found.main] == [1.0]
     assert (found.main_samples, found.starting, found.main_unplaced) == (9, 9, 0.0)
+
+
+def test_a_batch_of_a_stream_is_known_without_its_fetchers_class() -> None:
+    """Before Python 3.11 both kinds of dataset are fetched from in a `fetch`."""
+    fetch = "fetch (torch/utils/data/_utils/fetch.py:35)"
+
+    def streams(*frames: str) -> bool:
+        stack = StackCount(role="worker", pid=1, thread="t", frames=frames, count=9)
+        return summarise([stack]).streams
+
+    assert streams("_worker_loop (torch/utils/data/_utils/worker.py:3)", fetch, "__iter__ (a.py:9)")
+    assert streams(f"_IterableDatasetFetcher.{fetch}", "generate (a.py:9)")
+    assert not streams(fetch, "<listcomp> (torch/utils/data/_utils/fetch.py:54)")
+    assert not streams(f"_MapDatasetFetcher.{fetch}", "Words.__getitem__ (a.py:9)")

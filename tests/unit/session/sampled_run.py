@@ -29,6 +29,11 @@ SAMPLES = 19
 STACKS: Mapping[str, tuple[str, ...]] = {
     "data": (*TRAIN, *WAIT),
     "serial": (*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"),
+    "stream": (
+        *(*TRAIN, *FETCH[:-1]),
+        "_IterableDatasetFetcher.fetch (torch/utils/data/_utils/fetch.py:35)",
+        "Stream.__iter__ (data.py:9)",
+    ),
     "forward": (*TRAIN, *FORWARD),
     "backward": (*TRAIN, *BACKWARD),
     "optimizer": (*TRAIN, *STEP),

@@ -132,6 +132,15 @@ def test_batches_that_wait_need_workers_and_no_cores() -> None:
     assert "who waits" not in " ".join(computes.advice)
 
 
+@pytest.mark.parametrize("main", [15.0, 100.0], ids=["waits", "computes"])
+def test_workers_of_a_stream_must_split_it(main: float) -> None:
+    """ "num_workers 0 → 2" alone trains on every sample twice."""
+    for name, split in (("stream", True), ("serial", False)):
+        finding = snapshot_of(chunks({name: 3.0, **TRAINS}, 24), main=main).verdict.finding
+        assert finding.advice[0].startswith("num_workers 0 → ")
+        assert ("or each worker repeats it" in finding.advice[0]) == split
+
+
 def test_a_main_thread_that_joins_another_is_reported_to_wait() -> None:
     """ "No sample of the training yet" was all that was shown, for ever."""
     snapshot = snapshot_of(chunks({"joins": 1.0}, 24))

@@ -22,6 +22,7 @@ from ..rules.input_pattern import (
     gain,
     limited_by,
     named,
+    split_stream,
     waiting,
     waiting_itself,
 )
@@ -132,7 +133,7 @@ def _serial(window: SampleWindow, share: float) -> Explained:
         more = f"num_workers 0 → {plan.workers}, {gain(own, plan.batch_ns)}"
         if own.on_cpu and window.sampled.period_ns is None:
             more, known = more + IF_LONG, Forecast(known.speedup, 1.0, known.speedup)
-        more += limited_by(own, plan.wanted)
+        more += limited_by(own, plan.wanted) + split_stream(window)
         if not first and own.fills_cores:
             more = f"workers will not help: batches and training need the {cores(own.cores or 1)}"
         advice.insert(0 if first else 1, more)
@@ -235,5 +236,5 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
             wont += ": the cores are full"
         return Explained("cpu-bound" if full else None, evidence, (less, wont))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
-    more += limited_by(costs, plan.wanted)
+    more += limited_by(costs, plan.wanted) + split_stream(window)
     return Explained("workers", evidence, (more, less), forecast=best_of(costs, plan.batch_ns))

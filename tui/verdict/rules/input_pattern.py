@@ -210,8 +210,9 @@ def waiting_itself(
 
 def split_stream(window: RunFacts) -> str:
     """What workers need of an iterable dataset: "" for others."""
-    loader = window.loaders[0] if isinstance(window, StepWindow) and window.loaders else None
-    if loader is None or loader.kind != "stream":
+    loader = window.loaders[0] if window.loaders else None
+    seen = window.stacks is not None and window.stacks.streams
+    if not (seen if loader is None else loader.kind == "stream"):
         return ""
     return "; its __iter__ must split the stream by get_worker_info(), or each worker repeats it"
 
