@@ -49,6 +49,11 @@ STACKS: Mapping[str, tuple[str, ...]] = {
         "_exception_logger.<locals>.wrapper (torch/distributed/c10d_logger.py:83)",
         "all_reduce (torch/distributed/distributed_c10d.py:3252)",
     ),
+    "collects": (
+        "<module> (a3c.py:110)",
+        "Queue.get (multiprocessing/queues.py:103)",
+        "Connection.recv_bytes (multiprocessing/connection.py:216)",
+    ),
     "joins": ("<module> (train.py:90)", "join (threading.py:1112)"),
     "serves": ("<module> (a.py:9)", "serve_forever (socketserver.py:232)", "select (selectors.py)"),
     "locked": (*TRAIN, "wait (threading.py:355)"),

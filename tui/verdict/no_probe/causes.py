@@ -69,15 +69,18 @@ def too_early(window: SampleWindow) -> Finding | None:
 
 
 def _waits_for_a_thread(window: SampleWindow) -> Finding | None:
-    """Samples are of the main thread, which waits for another that may train."""
+    """Samples are of the main thread, which waits for another, or for processes, that may train."""
     stacks = window.stacks
     if stacks is None or stacks.main_samples < limits.SAMPLED_LEAST:
         return None
     if stacks.main_waits < MOST_OF_IT:
         return None
-    headline = "the main thread waits for another thread: if that trains, only the probe sees it"
+    headline = "the main thread waits for another thread, or a process, which may train"
     evidence = tuple(place_evidence(place, "main-thread") for place in stacks.main[:1])
-    advice = ("with the probe: gpuwatch attach --inject, or gpuwatch run",)
+    advice = (
+        "a thread: only the probe sees it (gpuwatch attach --inject, or gpuwatch run)",
+        "a process: gpuwatch attach to that one",
+    )
     return state("incomplete", "thread", "info", headline, evidence, advice)
 
 

@@ -11,7 +11,7 @@ from ..format import cores, percent
 from ..loader import Feeding, ran_at_most
 from ..on_device import counted_by, idle_of
 from ..place_names import path_of
-from ..rules.input import cores_used, oversubscribed, workers_first
+from ..rules.input import cores_used, oversubscribed, own_cores_used, workers_first
 from ..rules.input_on_thread import without_loader
 from ..rules.input_pattern import (
     SERIAL,
@@ -99,6 +99,10 @@ def _explained(window: SampleWindow, share: float) -> Explained:
     sampled = window.sampled
     if sampled.serial >= SAMPLED_SERIAL * sampled.share("data").mean:
         return _serial(window, share)
+    if not _has_loader(window):  # children of its own are no workers of one
+        fills = (own_cores_used(window) or 0.0) >= limits.WORKER_CPU_BOUND
+        advice = (cheaper(None),) if fills else without_loader(sampled.loading)
+        return Explained(None, named(folded(sampled.loading), "main-thread"), advice)
     if (found := _epoch_start(window, share)) is not None:
         return found
     fed = _fed(window, share)
@@ -108,11 +112,16 @@ def _explained(window: SampleWindow, share: float) -> Explained:
                 return found
         if fed.busy is not None:
             return _by_workers(window, fed, fed.busy)
-    places, loading = folded(worker_places(window)), window.sampled.loading
-    if places or any(path_of(one.frame).startswith(LOADERS) for one in loading):
-        shown = named(places, "worker") or named(folded(loading), "main-thread")
-        return Explained(None, shown, (cheaper(places[0] if places else None),))
-    return Explained(None, named(folded(loading), "main-thread"), without_loader(loading))
+    places = folded(worker_places(window))
+    shown = named(places, "worker") or named(folded(sampled.loading), "main-thread")
+    return Explained(None, shown, (cheaper(places[0] if places else None),))
+
+
+def _has_loader(window: SampleWindow) -> bool:
+    """The main thread was seen in one, or a worker of one was."""
+    if window.stacks is not None and window.stacks.worker_samples:
+        return True
+    return any(path_of(one.frame).startswith(LOADERS) for one in window.sampled.loading)
 
 
 IF_LONG: Final = " if making a batch takes much longer than the 1 to 2 ms of receiving one"

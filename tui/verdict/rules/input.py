@@ -114,13 +114,16 @@ def cores_used(window: RunFacts) -> float | None:
     """Percent of the cores that the run may use: the machine's figure, or what its own processes
     use of them, the larger, for in a container the machine has more; None where neither is
     known."""
-    use, known = window.workers, [window.machine_cpu_percent or 0.0]
-    if use is not None and use.cpu_percent is not None and window.cores:
-        own = use.count * use.cpu_percent + (window.host.main_cpu_percent or 0.0)
-        known.append(own / window.cores)
-    elif window.machine_cpu_percent is None:
+    known = (window.machine_cpu_percent, own_cores_used(window))
+    return max((one for one in known if one is not None), default=None)
+
+
+def own_cores_used(window: RunFacts) -> float | None:
+    """The same of its own processes alone."""
+    use = window.workers
+    if use is None or use.cpu_percent is None or not window.cores:
         return None
-    return max(known)
+    return (use.count * use.cpu_percent + (window.host.main_cpu_percent or 0.0)) / window.cores
 
 
 # num_workers=0: the training process loads every batch itself, between two steps.

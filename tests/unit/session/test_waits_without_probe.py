@@ -1,0 +1,43 @@
+"""What a run without a probe waits for, where that is no loader."""
+
+import pytest
+from msgspec import structs
+
+from gpuwatch.tui.verdict.findings import Finding
+from tests.unit.session.sampled_run import S, chunks, processes, session, watched
+
+TRAINS = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
+
+
+def beside_its_own(shares: dict[str, float], percent: float = 48.0) -> Finding:
+    """With 16 processes that it has started, on eight cores that others use too."""
+    looks = []
+    for second in range(25):
+        seen = processes(second * S, 5.0, (percent,) * 16)
+        main, *others = seen.processes
+        queue = [structs.replace(one, run_delay_percent=50.0) for one in others]
+        seen = structs.replace(seen, processes=(main, *queue), machine_cpu_percent=98.0)
+        looks.append(seen)
+    return watched(session(), [*chunks(shares, 24), *looks], 25).verdict.finding
+
+
+def test_who_only_collects_what_others_report_is_not_bound_by_data() -> None:
+    """A3C's main process: "waiting for data takes ~100%, num_workers 8 → 4", without a loader."""
+    finding = beside_its_own({"collects": 1.0})
+    assert (finding.kind, finding.sub) == ("incomplete", "thread")
+    assert "gpuwatch attach to that one" in finding.advice[1]
+
+
+@pytest.mark.parametrize(("waits", "sub"), [("collects", None), ("data", "oversubscribed")])
+def test_only_a_loader_has_workers(waits: str, sub: str | None) -> None:
+    finding = beside_its_own({waits: 1.5, **TRAINS})
+    assert (finding.kind, finding.sub) == ("input", sub)
+    assert ("num_workers" in " ".join(finding.advice)) == (sub is not None)
+
+
+def test_what_fills_all_cores_is_not_told_to_be_more() -> None:
+    shares = {"ahead": 1.5, **TRAINS}
+    idle, full = beside_its_own(shares, percent=10.0), beside_its_own(shares)
+    assert (idle.sub, full.sub) == (None, None)
+    assert "on another thread" in idle.advice[1]
+    assert full.advice == ("make batches cheaper: store data at the size and type used",)
