@@ -133,7 +133,7 @@ class PPO:
 
 
 @pytest.mark.parametrize(
-    ("detached", "beside"), [("", "other"), (".item()\n            loss = other()", "evaluation")]
+    ("detached", "beside"), [("", "forward"), (".item()\n            loss = other()", "evaluation")]
 )
 def test_what_lies_beside_a_net_that_each_step_learns_from_is_no_evaluation(
     detached: str, beside: str, tmp_path: Path
@@ -156,7 +156,7 @@ def test_what_lies_beside_a_net_that_each_step_learns_from_is_no_evaluation(
         structure_of=SourceStructure(SourceLines([tmp_path])).of,
     )
     assert {one.frames[-1].split(".")[0]: phase_of(one) for one in seen.stacks} == {
-        "Module": "forward" if beside == "other" else "evaluation",
+        "Module": beside,
         "Distribution": beside,
     }
 

@@ -236,6 +236,27 @@ def test_a_line_shows_nothing_of_what_it_calls_in_a_library() -> None:
     assert classify((*TRAIN, "dumps (json/__init__.py:231)"), "log(loss.item())").phase == "other"
 
 
+@pytest.mark.parametrize(
+    ("frame", "line", "known"),
+    [
+        ("Normal.log_prob (torch/distributions/normal.py:98)", "return q.log_prob(z)", "forward"),
+        ("_handle.<locals>.wrapped (torch/_tensor.py:39)", "return (a - b) ** 2", "forward"),
+        ("OpOverload.__call__ (torch/_ops.py:841)", "return my_op(a)", "forward"),
+        ("vmap_impl (torch/_functorch/vmap.py:282)", "y = torch.vmap(f)(x)", "forward"),
+        ("Tensor.__deepcopy__ (torch/_tensor.py:260)", "best = deepcopy(weights)", "other"),
+        (
+            "SummaryWriter.add_scalar (torch/utils/tensorboard/writer.py:380)",
+            'writer.add_scalar("loss", losses.mean(), step)',
+            "other",
+        ),
+    ],
+)
+def test_what_pytorchs_own_python_computes_below_a_line(frame: str, line: str, known: str) -> None:
+    """A VAE's loss of `torch.distributions` was "Python between the phases: in one tensor
+    expression, 2.5x", which it is."""
+    assert classify((*TRAIN, "elbo (train.py:8)", frame), line).phase == known
+
+
 def test_who_makes_the_batch() -> None:
     assert classify((*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"), "").serial
     assert not classify((*TRAIN, *WAIT), "").serial

@@ -10,6 +10,7 @@ from typing import Final
 
 from ...model import code_lines
 from ...model.frames import is_copy, is_waiting
+from ...model.loop_frames import COMPUTES_NOTHING
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
 from ...verdict.thresholds.samples import FOR_LINES, SYNC_LOOPS
@@ -185,7 +186,7 @@ def classify(
         phase = "synchronisation"
     elif phase == "other" and is_waiting(frames) and function not in table.STARTS_OR_SENDS:
         phase = "data" if _takes(frames, line) else "waiting"
-    if phase == "other" and computes:
+    if phase == "other" and (computes or _computes_below(frames, line)):
         phase = "forward"
     learns = phase == "optimizer" or (phase == "backward" and not (unlearning and takes_gradients))
     if learns or in_step:  # a function that is decorated without gradients makes targets too
@@ -246,3 +247,13 @@ def _takes(frames: tuple[str, ...], line: str) -> bool:
     caller, called = (parts_of(frame)[1] for frame in frames[first - 1 : first + 1])
     taken = is_users(caller) and called.startswith(table.HANDS_OVER)
     return taken and not _LEAVES.match(code_lines.code_of(line))
+
+
+def _computes_below(frames: tuple[str, ...], line: str) -> bool:
+    """Whether PyTorch's own Python is at work below a line of the user's that computes tensors: it
+    is what the line computes."""
+    innermost = parts_of(frames[-1])[1] if frames else ""
+    if _is_no_torch(innermost) or innermost.startswith(COMPUTES_NOTHING):
+        return False
+    files = (parts_of(frame)[1] for frame in reversed(frames))
+    return is_users(next(filter(_is_no_torch, files), "")) and _by_line(line) == "forward"

@@ -63,6 +63,9 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("forward", "torch/nn/modules/module.py", "_call_impl _wrapped_call_impl _slow_forward"),
     _row("forward", "torch/nn/functional.py"),
     _row("forward", "torch/functional.py"),
+    _row("forward", "torch/_tensor.py", "wrapped"),  # around `**`, `1 - x` and the like
+    _row("forward", "torch/_ops.py", "__call__"),
+    _row("forward", "torch/distributions/"),
     _row("forward", "torch/nn/parallel/distributed.py", "forward _pre_forward _post_forward"),
     _row("forward", "torch/fx/graph_module.py", "call_wrapped __call__"),
     _row("backward", "torch/_tensor.py", "backward"),
