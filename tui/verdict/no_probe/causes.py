@@ -84,11 +84,25 @@ def _waits_for_a_thread(window: SampleWindow) -> Finding | None:
     return state("incomplete", "thread", "info", headline, evidence, advice)
 
 
+def _beside_the_net(window: SampleWindow) -> list[FrameShare]:
+    """Tensors that lines of the user's own compute in no net: batches that are made so, a loss of
+    their own. None where no net was seen: then they may be it."""
+    places = main_places(window)
+    if not any(one.in_net for one in places):
+        return []
+    return [one for one in places if one.phase == "forward" and not one.in_net and is_users(one)]
+
+
 def no_cause(window: SampleWindow) -> Finding:
     """With a GPU, what its counters show it busy with, or that it idles for an unknown reason."""
+    beside = _beside_the_net(window)
+    held, mine = share_held(beside), by_user_function(beside)
     compute = sum(window.sampled.share(one).mean for one in ("forward", "backward"))
+    compute = max(0.0, compute - held)
     waits = window.sampled.share("data").mean
+    apart = (place_evidence(mine[0], "main-thread"),) if held >= CONTRIBUTOR else ()
     seen = (
+        *apart,
         Evidence(
             f"{percent(compute)} of the samples are in forward and backward", "py-spy", compute
         ),
@@ -99,6 +113,8 @@ def no_cause(window: SampleWindow) -> Finding:
         headline = f"no cause above {least} of the samples"
         if compute >= MOST_OF_IT:
             headline += ": forward and backward are the limit"
+        elif held > compute:
+            headline += f": what is computed beside the net is the limit, {place_name(mine[0])}"
         return state("healthy", None, "info", headline, seen)
     activity = window.activity
     if activity is None or not has_gpu_activity(window):
