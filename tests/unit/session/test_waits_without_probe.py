@@ -3,8 +3,9 @@
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.model.observations import AnyObservation
 from gpuwatch.tui.verdict.findings import Finding
-from tests.unit.session.sampled_run import S, chunks, processes, session, watched
+from tests.unit.session.sampled_run import S, chunk, chunks, processes, session, watched
 
 TRAINS = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
 
@@ -41,3 +42,19 @@ def test_what_fills_all_cores_is_not_told_to_be_more() -> None:
     assert (idle.sub, full.sub) == (None, None)
     assert "on another thread" in idle.advice[1]
     assert full.advice == ("make batches cheaper: store data at the size and type used",)
+
+
+def test_a_rank_that_waits_for_another_is_not_stalled_so_soon() -> None:
+    """ "STALLED, critical" whenever rank 0 evaluated, for other ranks are no children."""
+
+    def waited(seconds: int) -> Finding:
+        seen: list[AnyObservation] = [*chunks(TRAINS, 20)]
+        seen += [chunk(10 + number, ("ranks",) * 19) for number in range(seconds // 2)]
+        seen += [processes(at * S, 100.0 if at < 20 else 0.0, ()) for at in range(20 + seconds)]
+        return watched(session(), seen, 20 + seconds).verdict.finding
+
+    assert waited(30).kind == "communication"
+    stalled = waited(130)
+    assert stalled.kind == "stalled"
+    assert ": waiting for other ranks in all_reduce (" in stalled.headline
+    assert stalled.advice[0].startswith("look at the other ranks")

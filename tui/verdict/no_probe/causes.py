@@ -148,7 +148,9 @@ def stalled(window: SampleWindow) -> Finding | None:
     if find_missing(window.missing, "torch") is not None:
         return None  # nothing is expected to move
     idle = still.gpu_busy is None or still.gpu_busy < limits.STILL_GPU
-    if still.age_s < (limits.STILL_S if idle else limits.STILL_BESIDE_GPU_S):
+    # What other ranks run nobody sees here: they are no children.
+    ranks = path_of(still.frame) in limits.COLLECTIVE_FILES
+    if still.age_s < (limits.STILL_S if idle and not ranks else limits.STILL_BESIDE_GPU_S):
         return None
     if still.at_prompt:
         return notebook_idle(still.age_s, "py-spy")
@@ -168,11 +170,12 @@ def stalled(window: SampleWindow) -> Finding | None:
     held = stuck_worker(workers)
     here = f", {held}" if held else f" in {still.frame}"
     doing = "waiting for data" if still.phase == "data" else still.phase
-    advice = (
-        stuck_worker_advice(held)
-        if held
-        else f"look at what the main thread waits for in {still.frame}"
-    )
+    doing = "waiting for other ranks" if ranks else doing
+    advice = f"look at what the main thread waits for in {still.frame}"
+    if ranks:
+        advice = f"look at the other ranks: one of them does not come to {still.frame}"
+    elif held:
+        advice = stuck_worker_advice(held)
     headline = f"no progress for {age}: {doing}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
