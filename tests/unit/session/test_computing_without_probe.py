@@ -36,3 +36,13 @@ def test_what_is_computed_beside_the_net_is_no_forward() -> None:
 def test_where_no_net_is_seen_what_computes_may_be_it() -> None:
     by_hand = snapshot_of(computing({"other": 0.4, "backward": 0.6})).verdict.finding
     assert by_hand.headline.endswith("forward and backward are the limit")
+
+
+def test_a_run_in_which_nothing_shows_a_training_tells_where_it_is() -> None:
+    """Least squares by hand: "no sample of the training yet", for ever, above its samples."""
+    first = snapshot_of(computing({"other": 1.0})[:1]).verdict.finding
+    assert first.headline == "no sample of the training yet"
+    later = snapshot_of(computing({"other": 1.0})).verdict.finding
+    assert later.kind == "warming-up"
+    assert later.headline == "no net, loader or backward in 228 samples"
+    assert "count_words (metrics.py:7)" in later.evidence[0].text

@@ -62,9 +62,7 @@ def too_early(window: SampleWindow) -> Finding | None:
             evidence = (Evidence(missing.reason, "proc"),)
             return state("incomplete", signal, "info", f"no verdict: {why}", evidence)
     if not have:
-        return _waits_for_a_thread(window) or state(
-            "warming-up", None, "info", "no sample of the training yet"
-        )
+        return _waits_for_a_thread(window) or _not_begun(window)
     return state("warming-up", None, "info", f"{have} of {limits.SAMPLED_LEAST} samples")
 
 
@@ -82,6 +80,17 @@ def _waits_for_a_thread(window: SampleWindow) -> Finding | None:
         "a process: gpuwatch attach to that one",
     )
     return state("incomplete", "thread", "info", headline, evidence, advice)
+
+
+def _not_begun(window: SampleWindow) -> Finding:
+    """Nothing shows a training. What solves equations, or counts words, may be none, or one by
+    hand."""
+    stacks, headline = window.stacks, "no sample of the training yet"
+    evidence: tuple[Evidence, ...] = ()
+    if stacks is not None and stacks.main_samples >= limits.SAMPLED_LEAST:
+        headline = f"no net, loader or backward in {stacks.main_samples} samples"
+        evidence = (place_evidence(by_user_function(stacks.main)[0], "main-thread"),)
+    return state("warming-up", None, "info", headline, evidence)
 
 
 def _beside_the_net(window: SampleWindow) -> list[FrameShare]:
