@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..model.observations import AnyObservation, CollectivesSeen, PendingSeen, RanksSeen, RankUse
 from ..session.collector import Clock
 from ..verdict.findings import Signal
-from ..verdict.job.exchange import Bounds, Collective, exchanges, fabric_of
+from ..verdict.job.exchange import WORLD, Bounds, Collective, exchanges, fabric_of
 from .link import Link
 from .node import SHARED_ROWS, NodeReport, collectives_of, which
 
@@ -19,8 +19,6 @@ EXCHANGE_NS: Final = 2_000_000_000
 MOST_ROWS: Final = 2_000
 """Of a rank's collectives that are kept: as many as a flight recorder holds."""
 MOST_BOUNDS: Final = 4_000
-WORLD: Final = "0"
-"""The first process group, of all ranks, by the name that PyTorch's flight recorder has for it."""
 STANDING_NS: Final = 30_000_000_000
 """What an agent reports of ranks that stand holds for so long: it does so every few seconds."""
 

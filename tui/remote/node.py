@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ..model.observations import RanksSeen
-from ..verdict.job.exchange import Bounds, Collective
+from ..verdict.job.exchange import Bounds, Collective, issued_in
 from .frames import LinkError
 
 MOST_BYTES: Final = 4 << 20
@@ -178,13 +178,7 @@ class NodeReports:
         order than they were issued in: one that has not ended is handed on as that, so that nobody
         takes its step for whole, and once more when it has."""
         chosen = [one for one in steps if one.number % self._every == 0]
-        keys: set[tuple[str, int]] | None = None
-        if self._every > 1:
-            keys = {
-                (one.group, one.number)
-                for one in entries[min(entries)]
-                if any(step.start_ns <= one.created_ns < step.end_ns for step in chosen[-8:])
-            }
+        keys = issued_in(entries, chosen[-8:]) if self._every > 1 else None
         self._rows = []
         for rank, collectives in entries.items():
             since_ns, before = self._newest.get(rank, 0), self._unended.get(rank, set())

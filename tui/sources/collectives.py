@@ -16,7 +16,7 @@ from ..errors import NotPermittedError
 from ..messages import Collectives, DdpTimes, Hello, decode_reply, encode_message
 from ..model.plausible import MOST
 from ..requests import AskCollectives
-from ..verdict.job.exchange import Collective
+from ..verdict.job.exchange import WORLD, Collective
 
 if TYPE_CHECKING:
     import zmq
@@ -82,12 +82,16 @@ def trace_of(reply: Collectives) -> Trace:
     return _decoder.decode(reply.body)
 
 
-def collectives_of(reply: Collectives, trace: Trace) -> tuple[Collective, ...]:
-    """All entries but those between two ranks, oldest first, on the clock of the steps."""
+def collectives_of(
+    reply: Collectives, trace: Trace, groups: Mapping[str, str] | None = None
+) -> tuple[Collective, ...]:
+    """All entries but those between two ranks, oldest first, on the clock of the steps. `groups`:
+    what process groups are called instead of their names."""
     ahead_ns = reply.unix_ns - reply.taken_ns
+    called = groups or {}
     return tuple(
         Collective(
-            group=one.process_group[0] if one.process_group else "",
+            group=called.get(_group_of(one), _group_of(one)),
             number=one.collective_seq_id,
             name=one.profiling_name,
             bytes=bytes_of(one),
@@ -98,6 +102,20 @@ def collectives_of(reply: Collectives, trace: Trace) -> tuple[Collective, ...]:
         for one in trace.entries
         if not one.is_p2p
     )
+
+
+def groups_with_ranks(trace: Trace) -> dict[str, str]:
+    """By name, process groups with their ranks, where these are known: `split_group` gives all that
+    it makes at once the same name."""
+    return {
+        name: f"{name} {group.ranks}"
+        for name, group in trace.pg_config.items()
+        if group.ranks and name != WORLD
+    }
+
+
+def _group_of(entry: Entry) -> str:
+    return entry.process_group[0] if entry.process_group else ""
 
 
 def _duration_ns(ms: float | None) -> int | None:
@@ -124,14 +142,16 @@ class Answer(NamedTuple):
     collectives: tuple[Collective, ...]
 
 
-def answer_of(reply: Collectives) -> Answer:
-    """What is malformed has no entries, and why not."""
+def answer_of(reply: Collectives, with_ranks: bool = False) -> Answer:
+    """What is malformed has no entries, and why not. `with_ranks`: process groups bear those of
+    theirs."""
     try:
         trace = trace_of(reply)
     except ValueError as error:
         trace = Trace()
         reply = msgspec.structs.replace(reply, why_not=f"its entries are malformed: {error}")
-    collectives = collectives_of(reply, trace) if reply.entries else ()
+    groups = groups_with_ranks(trace) if with_ranks else None
+    collectives = collectives_of(reply, trace, groups) if reply.entries else ()
     return Answer(msgspec.structs.replace(reply, body=b""), trace, collectives)
 
 
@@ -275,7 +295,8 @@ class CollectivesAsker:
         left = READS_A_POLL
         for rank, link in self._links.items():
             for reply in link.answers():
-                (self._answers if reply.entries else self._counters)[rank] = answer_of(reply)
+                answer = answer_of(reply, with_ranks=True)
+                (self._answers if reply.entries else self._counters)[rank] = answer
                 left -= 1
             if left <= 0:
                 return

@@ -23,6 +23,7 @@ from .collectives import (
     ddp_of,
     why_not,
 )
+from .lacking import NOT_WHOLE, Lacking, has_collectives
 from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader
 from .rank_devices import FIND_NS, DeviceUse, RankDevices
@@ -73,6 +74,7 @@ class RanksSource:
         self._newest_ns = 0
         """When the last step began whose collectives were handed on."""
         self._why_not: str | None = None
+        self._lacking = Lacking()
         self._standstill = Standstill(self._asker)
         self._expected = self._most = 0
         """Ranks that are here, and those of them that can be held."""
@@ -126,28 +128,29 @@ class RanksSource:
         reason = why_not(answers)
         if reason == NOT_YET:
             return []
-        lacking = self._lacks(now_ns, reason)
         if reason:
-            return lacking
+            return self._lacks(now_ns, reason)
+        lowest = min(entries)
         if self._whole is not None:
-            self._whole.exchanged(entries, tuple(self._members[min(entries)].steps))
-        bounds = [
-            one for one in self._members[min(entries)].steps if one.start_ns > self._newest_ns
-        ]
+            self._whole.exchanged(entries, tuple(self._members[lowest].steps))
+        bounds = [one for one in self._members[lowest].steps if one.start_ns > self._newest_ns]
         steps = exchanges(entries, bounds)
         if steps:
             newest = {one.number: one.start_ns for one in bounds}
             self._newest_ns = newest[steps[-1].number]
+        if self._whole is None and len(entries) > 1:
+            lacks = not steps and has_collectives(bounds, entries[lowest])
+            reason = NOT_WHOLE if self._lacking.for_long(now_ns, lacks) else ""
         found = CollectivesSeen(
             t_ns=now_ns,
             ranks=tuple(sorted(entries)),
             steps=steps,
             ddp=tuple(RankDdp(rank, times) for rank, times in sorted(ddp_of(answers).items())),
             cost_ns=self._asker.cost_ns,
-            kinds=_kinds(entries[min(entries)]),
+            kinds=_kinds(entries[lowest]),
             fabric=fabric_of(entries),
         )
-        return [*lacking, found]
+        return [*self._lacks(now_ns, reason), found]
 
     def _lacks(self, now_ns: int, reason: str) -> list[AnyObservation]:
         """That collectives cannot be had, or can again, where that is new."""

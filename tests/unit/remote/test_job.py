@@ -327,3 +327,23 @@ def test_of_a_large_job_whole_steps_are_left_out() -> None:
     assert found is not None
     assert [len(one.number) for one in found.rows] == [8, 8]
     assert [number for number, _, _ in found.bounds_us] == [5, 10]
+
+
+def test_of_a_large_job_the_groups_of_all_ranks_are_sent() -> None:
+    """Also those without the host's lowest rank, which alone tells which steps these are."""
+    entries = {
+        rank: tuple(
+            Collective(group, step + 1, "nccl:all_reduce", 8, step * STEP + at_ms * MS, MS)
+            for step in range(12)
+            for group, at_ms in (("0", 20), (str(rank + 1), 25))
+        )
+        for rank in (0, 1)
+    }
+    bounds = tuple(Bounds(step + 1, step * STEP, (step + 1) * STEP) for step in range(12))
+    reports = NodeReports(every_steps=5)
+    reports.exchanged(entries, bounds)
+    reports.seen(report(1, range(0, 2), 1_024).seen)
+    found = reports.take()
+    assert found is not None
+    sent = [[(one.group, one.number) for one in collectives_of(rows, 0)] for rows in found.rows]
+    assert sent == [[("0", 5), (group, 5), ("0", 10), (group, 10)] for group in ("1", "2")]

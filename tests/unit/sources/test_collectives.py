@@ -59,6 +59,18 @@ def test_an_entry_of_torch_on_the_clock_of_the_steps() -> None:
     assert (one.created_ns, one.duration_ns, one.done) == (0, None, True)
 
 
+def test_groups_that_were_split_at_once_are_told_apart() -> None:
+    """All of them have one name; that of the first group needs no ranks."""
+    split = {**ENTRY, "process_group": ["3", "mesh_tp"]}
+    groups = []
+    for ranks in ("[0, 1]", "[2, 3]"):
+        config = {"0": {"ranks": "[0, 1, 2, 3]"}, "3": {"ranks": ranks}}
+        body = json.dumps({"entries": [ENTRY, split], "pg_config": config}).encode()
+        answer = answer_of(reply(body=body), with_ranks=True)
+        groups.append([one.group for one in answer.collectives])
+    assert groups == [["0", "3 [0, 1]"], ["0", "3 [2, 3]"]]
+
+
 def test_an_entry_of_nccl_has_its_duration() -> None:
     timed = {**ENTRY, "duration_ms": 0.179, "state": "completed", "retired": False}
     running = {**ENTRY, "state": "started", "retired": False, "input_dtypes": ["BFloat16"]}

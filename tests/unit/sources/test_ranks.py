@@ -11,7 +11,11 @@ from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui.discovery.state_page import OpenPage, Words, pages_of
 from gpuwatch.tui.model.observations import Missing, RanksSeen
 from gpuwatch.tui.sources import ranks
+from gpuwatch.tui.sources.collectives import Answer, CollectivesAsker, Trace
+from gpuwatch.tui.sources.lacking import LONG_NS, NOT_WHOLE
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
+from gpuwatch.tui.verdict.job.exchange import Collective
+from tests.unit.sources.test_collectives import reply
 
 STEP = (
     *(marks.FETCH_ENTER, marks.FETCH_LEAVE, marks.BACKWARD_ENTER, marks.BACKWARD_LEAVE),
@@ -80,3 +84,36 @@ def test_ranks_of_other_hosts_are_not_left_out_here(
     source.close()
     too_few = "1 of the 2048 ranks here are shown: ulimit -n is too low"
     assert said == ([too_few] if most == 1 else [])
+
+
+class Unmatched(CollectivesAsker):
+    """Of two ranks that share no process group."""
+
+    def poll(self, now_ns: int) -> dict[int, Answer] | None:
+        return {
+            rank: Answer(reply(), Trace(), (Collective(str(rank), 1, "nccl:barrier", 8, 100, 1),))
+            for rank in self._links
+        } or None
+
+
+def test_that_no_step_is_known_on_every_rank_is_said_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher = Publisher()
+    publisher.make(5)
+    both = {
+        rank: (os.getpid(), found)
+        for rank in (0, 1)
+        for found in pages_of(os.getpid())
+        if found.hello.endpoint == ENDPOINT
+    }
+    monkeypatch.setattr(ranks, "ranks_here", lambda *_: both)
+    monkeypatch.setattr(ranks, "local_ranks", lambda *_: 2)
+    monkeypatch.setattr(ranks, "CollectivesAsker", Unmatched)
+    source = RanksSource(os.getpid(), both[0][1].hello)
+    source.open()
+    told = []
+    for t_ns in (0, READ_NS, LONG_NS, READ_NS + LONG_NS):
+        told.append([one.reason for one in source.poll(t_ns) if isinstance(one, Missing)])
+    source.close()
+    assert told == [[], [], [], [NOT_WHOLE]]

@@ -208,3 +208,89 @@ def test_a_node_is_late_by_what_the_others_wait_for_every_one_of_its_ranks() -> 
     alone = {**hosts, 3: "a"}
     assert exchanges(timed, steps, alone)[-1].node_late_ns == (0, 4 * MS)
     assert exchanges(timed, steps)[-1].node_late_ns == ()
+
+
+def of_groups(rows: Sequence[tuple[str, float, float]], backend: str = "nccl") -> list[Collective]:
+    """A rank's collectives in 20 steps: (group, ms in the step when it is issued, ms that it
+    takes)."""
+    return [
+        Collective(
+            group,
+            step + 1,
+            f"{backend}:all_reduce",
+            1024,
+            step * STEP_NS + round(at_ms * MS),
+            round(ms * MS) if backend == "nccl" else None,
+        )
+        for step in range(20)
+        for group, at_ms, ms in rows
+    ]
+
+
+TWENTY = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(20)]
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_a_group_of_some_ranks_does_not_hide_the_late_one(backend: str) -> None:
+    """Two of three ranks also average a metric; the third comes 20 ms late to the world's."""
+    of_ranks = {rank: of_groups([("0", 5.0, 21.0), ("1", 30.0, 0.1)], backend) for rank in (0, 1)}
+    of_ranks[2] = of_groups([("0", 25.0, 1.0)], backend)
+    seen = exchanges(of_ranks, TWENTY)
+    assert len(seen) > 17
+    assert {one.late_ns for one in seen} == {(0, 0, 20 * MS)}
+    assert {one.waiting_ns for one in seen} == {(20 * MS, 20 * MS, 0)}
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_who_waits_for_the_late_rank_first_is_not_late_to_its_other_group(backend: str) -> None:
+    """Tensor parallel pairs (0, 1) and (2, 3), data parallel pairs (0, 2) and (1, 3). Rank 3
+    computes 10 ms longer; rank 2, which waits for it, then comes as late to rank 0."""
+    of_ranks = {
+        0: of_groups([("1", 5.0, 0.5), ("3", 6.0, 11.0)], backend),
+        1: of_groups([("1", 5.0, 0.5), ("4", 6.0, 11.0)], backend),
+        2: of_groups([("2", 5.0, 10.5), ("3", 16.0, 1.0)], backend),
+        3: of_groups([("2", 15.0, 0.5), ("4", 16.0, 1.0)], backend),
+    }
+    seen = exchanges(of_ranks, TWENTY)
+    assert len(seen) > 17
+    assert {one.waiting_ns for one in seen} == {(10 * MS, 10 * MS, 10 * MS, 0)}
+    assert {one.late_ns for one in seen} == {(0, 0, 0, 10 * MS)}
+    assert {one.collectives for one in seen} == {2}
+    if backend == "nccl":
+        assert {one.transfer_ns for one in seen} == {round(1.5 * MS)}
+
+
+def test_the_step_of_a_group_without_the_lowest_rank_is_that_of_the_collective_behind_it() -> None:
+    """Rank 2's host is three steps ahead; in step 9 it waits 30 ms for rank 3 in their group."""
+    ahead = 3 * STEP_NS
+    of_ranks = {
+        0: of_groups([("0", 20.0, 1.0), ("1", 25.0, 1.0)]),
+        1: of_groups([("0", 20.0, 1.0), ("1", 25.0, 1.0)]),
+        2: of_groups([("2", 5.0, 1.0), ("0", 20.0, 1.0)]),
+        3: of_groups([("2", 5.0, 1.0), ("0", 20.0, 1.0)]),
+    }
+    of_ranks[2] = [replace(one, created_ns=one.created_ns - ahead) for one in of_ranks[2]]
+    of_ranks[2][18] = replace(of_ranks[2][18], duration_ns=31 * MS)
+    seen = exchanges(of_ranks, TWENTY)
+    assert {one.number for one in seen if one.waiting_ns[2]} == {9}
+    assert [one.waiting_ns for one in seen if one.number == 9] == [(0, 0, 30 * MS, 0)]
+
+
+def test_a_step_of_which_a_group_lacks_collectives_is_left_out() -> None:
+    both = [("0", 20.0, 1.0), ("1", 25.0, 1.0)]
+    of_ranks = {0: of_groups(both), 1: of_groups(both), 2: of_groups(both)}
+    of_ranks[2] = [one for one in of_ranks[2] if (one.group, one.number) != ("1", 9)]
+    assert {one.number for one in exchanges(of_ranks, TWENTY)} == set(range(1, 20)) - {8}
+
+
+def test_ranks_that_share_no_group_are_not_compared() -> None:
+    of_ranks = {rank: of_groups([(str(rank // 2), 20.0, 1.0)]) for rank in range(4)}
+    assert exchanges(of_ranks, TWENTY) == ()
+
+
+def test_each_group_has_the_rate_of_its_own_links() -> None:
+    """Between hosts it is a tenth of that within one."""
+    both = [replace(one, bytes=1 << 20) for one in of_groups([("1", 5.0, 0.1), ("2", 9.0, 1.0)])]
+    inner, outer = ([one for one in both if one.group == group] for group in ("1", "2"))
+    found = fabric_of({0: both, 1: inner, 2: outer})
+    assert found == Fabric(40 << 20, 22 * MS, 22 * MS)

@@ -6,15 +6,20 @@ the rank in each of five jobs, and kineto's kernel times agree (transfer 8.13 ag
 step). Where the host itself waits in a collective (gloo), the moments of issuing it stand in: all
 wait from their own until the last one's, and the transfer is not known. A host that only queues its
 collectives (NCCL) runs ahead by many steps, so what was made before timing was on tells nothing.
+
+A collective is of one process group: all ranks, or those that share a tensor, a shard, a metric.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
 
 from ...messages import DdpTimes
+from .waits import Times, by_duration, by_issue, by_least, margins, spans, union_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class StepExchange(msgspec.Struct, frozen=True, array_like=True):
     number: int
     wall_ns: int
     collectives: int
+    """Of a rank, as those below: means over them, where process groups differ."""
     bytes: int
     transfer_ns: int | None
     waiting_ns: tuple[int, ...]
@@ -59,7 +65,8 @@ class StepExchange(msgspec.Struct, frozen=True, array_like=True):
     older recordings."""
     node_late_ns: tuple[int, ...] = ()
     """The same by host, in the order of `hosts_of`: what the ranks of all others waited for all
-    ranks of one. Empty where the ranks are on one host."""
+    ranks of one. Empty where the ranks are on one host; 0 where some collectives are not of all
+    ranks: in a pipeline a whole host waits less, and is not late."""
 
 
 class RankDdp(msgspec.Struct, frozen=True, array_like=True):
@@ -99,19 +106,23 @@ FAST_PART: Final = 0.3
 
 
 def fabric_of(of_ranks: Mapping[int, Sequence[Collective]]) -> Fabric | None:
-    """Of the collectives that all ranks have timed; None without any."""
-    known = [_by_key(entries) for entries in of_ranks.values()]
+    """Of the lowest rank's collectives, those that all ranks of their group have timed; None
+    without any."""
+    known = _by_key(of_ranks)
     if len(known) < 2:
         return None
-    by_kind: dict[tuple[str, int], list[int]] = {}
+    members = _members(known)
+    by_kind: dict[tuple[tuple[str, str], int], list[int]] = {}
     for key, one in known[0].items():
-        durations = [found.duration_ns for each in known if (found := each.get(key)) is not None]
+        parts = [part for at in members[one.group] if (part := known[at].get(key)) is not None]
+        durations = [part.duration_ns for part in parts]
         timed = [ns for ns in durations if ns is not None and ns > 0]
-        if one.bytes > 0 and len(timed) == len(known):
-            by_kind.setdefault((one.name, one.bytes), []).append(min(timed))
+        if one.bytes > 0 and len(timed) == len(members[one.group]) > 1:
+            # The links of one group may be faster than those of another.
+            by_kind.setdefault(((one.group, one.name), one.bytes), []).append(min(timed))
     if not by_kind:
         return None
-    best: dict[str, float] = {}
+    best: dict[tuple[str, str], float] = {}
     for (name, size), row in by_kind.items():
         if len(row) >= FEWEST_ALIKE:
             rate = size / sorted(row)[int(FAST_PART * len(row))]
@@ -127,6 +138,9 @@ def fabric_of(of_ranks: Mapping[int, Sequence[Collective]]) -> Fabric | None:
 HOSTS_WAIT: Final = "gloo:"
 """How the names of collectives begin that the host waits in."""
 Key = tuple[str, int, int]
+"""A collective: its group, its number there, and how often that came before."""
+WORLD: Final = "0"
+"""The first process group, of all ranks, by the name that PyTorch's flight recorder has for it."""
 TIMED: Final = 0.25
 """Of a step's collectives, those that must have been timed on all ranks: what was not is left out,
 and none is made up for it."""
@@ -137,43 +151,50 @@ def exchanges(
     steps: Sequence[Bounds],
     hosts: Mapping[int, str] | None = None,
 ) -> tuple[StepExchange, ...]:
-    """The steps, oldest first, whose collectives are known on every rank. `hosts`: of each rank,
-    where they are on several.
+    """The steps, oldest first, whose collectives are known on every rank that takes part in them.
+    `hosts`: of each rank, where they are on several.
 
     `steps` are those of the lowest rank: a collective belongs to the step in which that issued it.
-    A step in which one rank has more or other collectives than another is left out: the recorder
-    has overwritten some. So are the newest, of which some have not ended. What a rank waited may be
-    longer than the step: one that saves before its step ends holds up the collectives of the next.
+    A step in which one rank has more or other collectives than others of its process group is left
+    out: the recorder has overwritten some. So are the newest, of which some have not ended. What a
+    rank waited may be longer than the step: one that saves before its step ends holds up the
+    collectives of the next.
     """
     ranks = sorted(of_ranks)
     if len(ranks) < 2:
         return ()
     nodes = _nodes([(hosts or {}).get(rank, "") for rank in ranks])
-    known = {rank: _by_key(of_ranks[rank]) for rank in ranks}
-    first = sorted(known[ranks[0]].items(), key=lambda one: one[1].created_ns)
-    whole_from = max(
-        min((one.created_ns for one in known[rank].values()), default=0) for rank in ranks
-    )
+    known = _by_key(of_ranks)
+    members = _members(known)
+    whole_from = max(min((one.created_ns for one in each.values()), default=0) for each in known)
     whole_until = min(
-        max((one.created_ns for one in known[rank].values() if one.done), default=0)
-        for rank in ranks
+        max((one.created_ns for one in each.values() if one.done), default=0) for each in known
     )
     made: list[StepExchange] = []
-    at = 0
-    for step in steps:
-        while at < len(first) and first[at][1].created_ns < step.start_ns:
-            at += 1
-        end = at
-        while end < len(first) and first[end][1].created_ns < step.end_ns:
-            end += 1
-        keys, at = [key for key, _ in first[at:end]], end
-        if not keys or step.start_ns < whole_from or first[end - 1][1].created_ns > whole_until:
+    for step, keys in zip(steps, _by_step(known, members, steps), strict=True):
+        own_ns = [known[0][key].created_ns for key in keys if key in known[0]]
+        if not own_ns or step.start_ns < whole_from or max(own_ns) > whole_until:
             continue
-        rows = [[known[rank].get(key) for rank in ranks] for key in keys]
-        found = _exchange(step, rows, nodes)
+        rows = _rows(keys, known, members)
+        found = None if rows is None else _exchange(step, rows, len(ranks), nodes)
         if found is not None:
             made.append(found)
     return tuple(made)
+
+
+def issued_in(
+    of_ranks: Mapping[int, Sequence[Collective]], steps: Sequence[Bounds]
+) -> set[tuple[str, int]]:
+    """Groups and numbers of what the ranks of a host issue in these steps of its lowest."""
+    known = _by_key(of_ranks)
+    members = _members(known)
+    return {
+        (part.group, part.number)
+        for keys in _by_step(known, members, steps)
+        for key in keys
+        for at in members[key[0]]
+        if (part := known[at].get(key)) is not None
+    }
 
 
 def _nodes(hosts: Sequence[str]) -> list[list[int]]:
@@ -184,96 +205,143 @@ def _nodes(hosts: Sequence[str]) -> list[list[int]]:
     return [[at for at, one in enumerate(hosts) if one == host] for host in every]
 
 
-def _by_key(collectives: Iterable[Collective]) -> dict[Key, Collective]:
-    """A number that comes again within a group (a coalesced collective) is counted."""
-    found: dict[Key, Collective] = {}
-    for one in collectives:
-        again = 0
-        while (one.group, one.number, again) in found:
-            again += 1
-        found[one.group, one.number, again] = one
+def _by_key(of_ranks: Mapping[int, Sequence[Collective]]) -> list[dict[Key, Collective]]:
+    """Of each rank, by number. A number that comes again within a group (a coalesced collective) is
+    counted."""
+    known = []
+    for _, collectives in sorted(of_ranks.items()):
+        found: dict[Key, Collective] = {}
+        for one in collectives:
+            again = 0
+            while (one.group, one.number, again) in found:
+                again += 1
+            found[one.group, one.number, again] = one
+        known.append(found)
+    return known
+
+
+def _members(known: Sequence[Mapping[Key, Collective]]) -> dict[str, list[int]]:
+    """Places of the ranks that have any collective of a group."""
+    found: dict[str, list[int]] = {}
+    for at, collectives in enumerate(known):
+        for group in {group for group, _, _ in collectives}:
+            found.setdefault(group, []).append(at)
     return found
 
 
-def _exchange(
-    step: Bounds, rows: list[list[Collective | None]], nodes: list[list[int]]
-) -> StepExchange | None:
-    shared = [whole for row in rows if len(whole := [one for one in row if one is not None]) > 1]
-    if not shared or any(len(whole) != len(shared[0]) for whole in shared):
-        return None
-    if any(len(whole) != len(rows[0]) for whole in shared):
-        return None
-    durations = [[one.duration_ns for one in whole] for whole in shared]
-    timed = [[ns for ns in row if ns is not None] for row in durations if None not in row]
-    if any(ns is not None for row in durations for ns in row):
-        if len(timed) < TIMED * len(shared):
+def _by_step(
+    known: Sequence[Mapping[Key, Collective]],
+    members: Mapping[str, Sequence[int]],
+    steps: Sequence[Bounds],
+) -> list[list[Key]]:
+    """The collectives of each step: a group's belong to that in which its lowest member issues
+    them, where that is the lowest rank, or hosts wait in their collectives."""
+    starts_ns = [one.start_ns for one in steps]
+    step_of: dict[Key, int] = {}
+    until = len(steps)
+    for place in sorted({places[0] for places in members.values()}):
+        own = sorted(known[place].items(), key=lambda one: one[1].created_ns)
+        shared = [at for at, (key, _) in enumerate(own) if members[key[0]][0] < place]
+        if place > 0 and not all(one.name.startswith(HOSTS_WAIT) for _, one in own):
+            until = min(until, _between(own, shared, step_of))
+            continue
+        for key, one in own:
+            at = bisect_right(starts_ns, one.created_ns) - 1
+            if members[key[0]][0] == place and at >= 0 and one.created_ns < steps[at].end_ns:
+                step_of[key] = at
+    found: list[list[Key]] = [[] for _ in steps]
+    for key, at in step_of.items():
+        if at < until:
+            found[at].append(key)
+    return found
+
+
+def _between(
+    own: Sequence[tuple[Key, Collective]], shared: Sequence[int], step_of: dict[Key, int]
+) -> int:
+    """Find the steps of a rank's collectives by those that it shares with lower ranks, at the
+    places `shared`: a host that only queues may be steps ahead of another, but its longest pause
+    between two of these is where it waits for its step to end. Returns the first step of which
+    some may not be known yet."""
+    for start, end in pairwise(shared):
+        moments_ns = [one.created_ns for _, one in own[start : end + 1]]
+        pauses_ns = [after - before for before, after in pairwise(moments_ns)]
+        ended = start + pauses_ns.index(max(pauses_ns))
+        for at in range(start + 1, end):
+            beside = own[start if at <= ended else end][0]
+            if beside in step_of:
+                step_of[own[at][0]] = step_of[beside]
+    for at in reversed(shared):
+        if (step := step_of.get(own[at][0])) is not None:
+            return step if at == shared[-1] else step + 1
+    return 0
+
+
+class _Row(NamedTuple):
+    """One collective: the places of the ranks that take part, and the part of each."""
+
+    places: Sequence[int]
+    parts: Sequence[Collective]
+
+
+def _rows(
+    keys: Iterable[Key],
+    known: Sequence[Mapping[Key, Collective]],
+    members: Mapping[str, Sequence[int]],
+) -> list[_Row] | None:
+    """Those that several ranks have; None where one of the group lacks one of these."""
+    rows = []
+    for key in keys:
+        places = members[key[0]]
+        parts = [part for at in places if (part := known[at].get(key)) is not None]
+        if len(parts) < 2:
+            continue
+        if len(parts) < len(places):
             return None
-        transfer_ns, waiting, late = _by_duration(timed)
-        node_late = [sum(_margins(timed, own)) for own in nodes]
-    elif not all(whole[0].name.startswith(HOSTS_WAIT) for whole in shared):
+        rows.append(_Row(places, parts))
+    return rows
+
+
+def _exchange(
+    step: Bounds, rows: list[_Row], ranks: int, nodes: list[list[int]]
+) -> StepExchange | None:
+    timed: list[Times] = []
+    any_timed = False
+    for places, parts in rows:
+        durations = [one.duration_ns for one in parts if one.duration_ns is not None]
+        any_timed = any_timed or bool(durations)
+        if len(durations) == len(parts):
+            timed.append((places, durations))
+    issued = [(places, [one.created_ns for one in parts]) for places, parts in rows]
+    times = timed if any_timed else issued
+    if {at for places, _ in times for at in places} != set(range(ranks)):
+        return None  # of a rank that is in none of them it is not known what it waits
+    if any_timed:
+        if len(timed) < TIMED * len(rows):
+            return None
+        transfer_ns, waiting, late = by_duration(timed, ranks)
+    elif not all(parts[0].name.startswith(HOSTS_WAIT) for _, parts in rows):
         return None
     else:
-        issued = [[one.created_ns for one in whole] for whole in shared]
-        transfer_ns, waiting, late = _by_issue(issued)
-        node_late = [_union_ns(_spans(issued, own)) for own in nodes]
-    last_ns = [one.created_ns for one in shared[-1]]
+        transfer_ns, waiting, late = by_issue(issued, ranks)
+    if any(len(places) < ranks for places, _ in rows):
+        late, node_late = by_least(waiting), [0 for _ in nodes]
+    elif any_timed:
+        node_late = [sum(margins(timed, own)) for own in nodes]
+    else:
+        node_late = [union_ns(spans(issued, own)) for own in nodes]
+    last_ns = [0] * ranks
+    for places, parts in rows:
+        for at, one in zip(places, parts, strict=True):
+            last_ns[at] = max(last_ns[at], one.created_ns)
     return StepExchange(
         number=step.number,
         wall_ns=step.end_ns - step.start_ns,
-        collectives=len(shared),
-        bytes=sum(whole[0].bytes for whole in shared),
+        collectives=sum(len(parts) for _, parts in rows) // ranks,
+        bytes=sum(len(parts) * parts[0].bytes for _, parts in rows) // ranks,
         transfer_ns=transfer_ns,
         waiting_ns=tuple(waiting),
         late_ns=tuple(late),
         ahead_ns=tuple(max(last_ns) - ns for ns in last_ns),
         node_late_ns=tuple(node_late),
     )
-
-
-def _by_duration(rows: list[list[int]]) -> tuple[int | None, list[int], list[int]]:
-    transfer_ns, waiting, late = 0, [0] * len(rows[0]), [0] * len(rows[0])
-    for row in rows:
-        shortest, second = sorted(row)[:2]
-        transfer_ns += shortest
-        late[row.index(shortest)] += second - shortest
-        for at, ns in enumerate(row):
-            waiting[at] += ns - shortest
-    return transfer_ns, waiting, late
-
-
-def _margins(rows: list[list[int]], own: list[int]) -> Iterable[int]:
-    """Of each collective by how much the shortest of all other hosts' ranks is longer than the
-    longest of this one's: a single late rank of it does not count."""
-    mine = set(own)
-    for row in rows:
-        others = min(ns for at, ns in enumerate(row) if at not in mine)
-        yield max(0, others - max(row[at] for at in own))
-
-
-def _spans(rows: list[list[int]], own: list[int]) -> Iterable[tuple[int, int]]:
-    """The same by the moments of issuing: from the last of the others' to the first of its own."""
-    mine = set(own)
-    for row in rows:
-        others = max(ns for at, ns in enumerate(row) if at not in mine)
-        yield others, max(others, min(row[at] for at in own))
-
-
-def _by_issue(rows: list[list[int]]) -> tuple[int | None, list[int], list[int]]:
-    """Unions over time: a wait for a late rank spans all collectives that it is late for."""
-    ranks = range(len(rows[0]))
-    waits: list[list[tuple[int, int]]] = [[] for _ in ranks]
-    lates: list[list[tuple[int, int]]] = [[] for _ in ranks]
-    for row in rows:
-        second, last = sorted(row)[-2:]
-        lates[row.index(last)].append((second, last))
-        for at, ns in enumerate(row):
-            waits[at].append((ns, last))
-    return None, [_union_ns(spans) for spans in waits], [_union_ns(spans) for spans in lates]
-
-
-def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    whole, until = 0, 0
-    for start, end in sorted(spans):
-        whole += max(0, end - max(start, until))
-        until = max(until, end)
-    return whole
