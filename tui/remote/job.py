@@ -19,6 +19,11 @@ EXCHANGE_NS: Final = 2_000_000_000
 MOST_ROWS: Final = 2_000
 """Of a rank's collectives that are kept: as many as a flight recorder holds."""
 MOST_BOUNDS: Final = 4_000
+MOST_ERRORS: Final = 10
+"""Reports, one a second, of which steps are still judged: the longer a link goes on, the better its
+clock is known."""
+NO_ANSWER_NS: Final = 3_600_000_000_000
+"""How far a clock may be off of which no round trip has come back yet."""
 STANDING_NS: Final = 30_000_000_000
 """What an agent reports of ranks that stand holds for so long: it does so every few seconds."""
 
@@ -33,6 +38,8 @@ class JobMerge:
         self._unread: dict[str, RanksSeen] = {}
         """By host, what came since the last look, one second or several."""
         self._shifts_ns: dict[str, int] = {}
+        self._errors_ns: dict[str, deque[int]] = {}
+        """By host, of the last reports: by how much its clock may be off."""
         self._host_of: dict[int, str] = {}
         self._rows: dict[int, list[Collective]] = {}
         self._bounds: deque[Bounds] = deque(maxlen=MOST_BOUNDS)
@@ -47,14 +54,16 @@ class JobMerge:
         """How many are known."""
         return len(self._host_of)
 
-    def add(self, host: str, report: NodeReport, shift_ns: int) -> None:
-        """Take a report; `shift_ns`: the first host's clock less this one's."""
+    def add(self, host: str, report: NodeReport, shift_ns: int, error_ns: int = 0) -> None:
+        """Take a report; `shift_ns`: the first host's clock less this one's, `error_ns`: what that
+        may be off by this one's link."""
         if host in self._newest:
             self._forget(host, self._newest[host].seen, report.seen)
         before = self._unread.get(host)
         self._newest[host] = report
         self._unread[host] = report.seen if before is None else _both(before, report.seen)
         self._shifts_ns[host] = shift_ns
+        self._errors_ns.setdefault(host, deque(maxlen=MOST_ERRORS)).append(error_ns)
         for use in report.seen.ranks:
             if self._host_of.setdefault(use.rank, host) != host:  # it was started anew elsewhere
                 self._host_of[use.rank] = host
@@ -164,7 +173,8 @@ class JobMerge:
 
     def _exchanges(self, now_ns: int) -> CollectivesSeen | None:
         bounds = [one for one in self._bounds if one.start_ns > self._last_step_ns]
-        steps = exchanges(self._rows, bounds, self._host_of)
+        errors_ns = {host: max(errors) for host, errors in self._errors_ns.items()}
+        steps = exchanges(self._rows, bounds, self._host_of, errors_ns)
         if not steps:
             return None
         starts = {one.number: one.start_ns for one in bounds}
@@ -188,6 +198,12 @@ def _of_group(seen: Sequence[PendingSeen], live: set[int]) -> PendingSeen:
     return replace(
         most, inside=tuple(sorted(inside)), outside=tuple(sorted((members & live) - inside))
     )
+
+
+def _error_ns(link: Link) -> int:
+    """By how much the clock over there may be off."""
+    uncertain_ms = link.status().uncertain_ms
+    return NO_ANSWER_NS if uncertain_ms is None else round(1e6 * uncertain_ms)
 
 
 _COUNTED: Final = (
@@ -252,7 +268,7 @@ class JobSource:
                 elif link is self._first and not isinstance(seen, RanksSeen | CollectivesSeen):
                     found.append(seen)
             for report in link.take_reports():
-                self._merge.add(host, report, shift_ns)
+                self._merge.add(host, report, shift_ns, _error_ns(link))
         lost = {host: link.status().lost_s is not None for host, link in links.items()}
         return found + self._merge.take(self._clock.now_ns(), lost)
 

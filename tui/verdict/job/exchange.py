@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ...messages import DdpTimes
-from .waits import Times, by_duration, by_issue, by_least, margins, spans, union_ns
+from .waits import Times, at_the_latest, by_duration, by_issue, by_least, margins, spans, union_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,11 @@ def exchanges(
     of_ranks: Mapping[int, Sequence[Collective]],
     steps: Sequence[Bounds],
     hosts: Mapping[int, str] | None = None,
+    errors_ns: Mapping[str, int] | None = None,
 ) -> tuple[StepExchange, ...]:
     """The steps, oldest first, whose collectives are known on every rank that takes part in them.
-    `hosts`: of each rank, where they are on several.
+    `hosts`: of each rank, where they are on several; `errors_ns`: by how much the clock of each may
+    be off the others'.
 
     `steps` are those of the lowest rank: a collective belongs to the step in which that issued it.
     A step in which one rank has more or other collectives than others of its process group is left
@@ -163,7 +165,7 @@ def exchanges(
     ranks = sorted(of_ranks)
     if len(ranks) < 2:
         return ()
-    nodes = _nodes([(hosts or {}).get(rank, "") for rank in ranks])
+    nodes = _nodes([(hosts or {}).get(rank, "") for rank in ranks], errors_ns or {})
     known = _by_key(of_ranks)
     members = _members(known)
     whole_from = max(min((one.created_ns for one in each.values()), default=0) for each in known)
@@ -197,12 +199,24 @@ def issued_in(
     }
 
 
-def _nodes(hosts: Sequence[str]) -> list[list[int]]:
-    """Places of each host's ranks; [] where all are on one."""
+class _Nodes(NamedTuple):
+    """Several hosts that ranks are on."""
+
+    places: list[list[int]]
+    """Of the ranks of each."""
+    of: list[int]
+    """By place, which host it is on."""
+    errors_ns: list[int]
+
+
+def _nodes(hosts: Sequence[str], errors_ns: Mapping[str, int]) -> _Nodes | None:
+    """None where all are on one."""
     every = hosts_of(hosts)
     if len(every) < 2:
-        return []
-    return [[at for at, one in enumerate(hosts) if one == host] for host in every]
+        return None
+    of = [every.index(host) for host in hosts]
+    places = [[at for at, one in enumerate(of) if one == node] for node in range(len(every))]
+    return _Nodes(places, of, [errors_ns.get(host, 0) for host in every])
 
 
 def _by_key(of_ranks: Mapping[int, Sequence[Collective]]) -> list[dict[Key, Collective]]:
@@ -303,7 +317,7 @@ def _rows(
 
 
 def _exchange(
-    step: Bounds, rows: list[_Row], ranks: int, nodes: list[list[int]]
+    step: Bounds, rows: list[_Row], ranks: int, nodes: _Nodes | None
 ) -> StepExchange | None:
     timed: list[Times] = []
     any_timed = False
@@ -312,24 +326,24 @@ def _exchange(
         any_timed = any_timed or bool(durations)
         if len(durations) == len(parts):
             timed.append((places, durations))
-    issued = [(places, [one.created_ns for one in parts]) for places, parts in rows]
-    times = timed if any_timed else issued
+    times = timed if any_timed else _issued(rows, nodes)
     if {at for places, _ in times for at in places} != set(range(ranks)):
         return None  # of a rank that is in none of them it is not known what it waits
     if any_timed:
         if len(timed) < TIMED * len(rows):
             return None
-        transfer_ns, waiting, late = by_duration(timed, ranks)
+        transfer_ns, waiting, late = by_duration(times, ranks)
     elif not all(parts[0].name.startswith(HOSTS_WAIT) for _, parts in rows):
         return None
     else:
-        transfer_ns, waiting, late = by_issue(issued, ranks)
+        transfer_ns, waiting, late = by_issue(times, ranks)
+    on_hosts = [] if nodes is None else nodes.places
     if any(len(places) < ranks for places, _ in rows):
-        late, node_late = by_least(waiting), [0 for _ in nodes]
+        late, node_late = by_least(waiting), [0 for _ in on_hosts]
     elif any_timed:
-        node_late = [sum(margins(timed, own)) for own in nodes]
+        node_late = [sum(margins(times, own)) for own in on_hosts]
     else:
-        node_late = [union_ns(spans(issued, own)) for own in nodes]
+        node_late = [union_ns(spans(times, own)) for own in on_hosts]
     last_ns = [0] * ranks
     for places, parts in rows:
         for at, one in zip(places, parts, strict=True):
@@ -345,3 +359,10 @@ def _exchange(
         ahead_ns=tuple(max(last_ns) - ns for ns in last_ns),
         node_late_ns=tuple(node_late),
     )
+
+
+def _issued(rows: Iterable[_Row], nodes: _Nodes | None) -> list[Times]:
+    moments: list[Times] = [(places, [one.created_ns for one in parts]) for places, parts in rows]
+    if nodes is None or not any(nodes.errors_ns):
+        return moments
+    return [at_the_latest(row, nodes.of, nodes.errors_ns) for row in moments]

@@ -45,6 +45,22 @@ def spans(rows: Iterable[Times], own: list[int]) -> Iterable[tuple[int, int]]:
         yield others, max(others, min(row[at] for at in own))
 
 
+def at_the_latest(row: Times, host_of: Sequence[int], errors_ns: Sequence[int]) -> Times:
+    """Moments of issuing, by clocks of hosts that may be off by so much: where the last rank is on
+    one, those of the others are as late as they may have been. What they wait is then no less."""
+    places, moments_ns = row
+    last_ns = max(moments_ns)
+    latest = host_of[places[moments_ns.index(last_ns)]]
+    ends_ns: dict[int, int] = {}
+    for at, ns in zip(places, moments_ns, strict=True):
+        ends_ns[host_of[at]] = max(ns, ends_ns.get(host_of[at], ns))
+    later_ns = {
+        host: 0 if host == latest else min(errors_ns[host] + errors_ns[latest], last_ns - end_ns)
+        for host, end_ns in ends_ns.items()
+    }
+    return places, [ns + later_ns[host_of[at]] for at, ns in zip(places, moments_ns, strict=True)]
+
+
 def by_issue(rows: Iterable[Times], ranks: int) -> tuple[int | None, list[int], list[int]]:
     """Unions over time: a wait for a late rank spans all collectives that it is late for."""
     waits: list[list[tuple[int, int]]] = [[] for _ in range(ranks)]
