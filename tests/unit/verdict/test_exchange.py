@@ -294,3 +294,34 @@ def test_each_group_has_the_rate_of_its_own_links() -> None:
     inner, outer = ([one for one in both if one.group == group] for group in ("1", "2"))
     found = fabric_of({0: both, 1: inner, 2: outer})
     assert found == Fabric(40 << 20, 22 * MS, 22 * MS)
+
+
+RECORDED = 2_000
+
+
+@pytest.mark.parametrize("own_a_step", [0, 1, 3])
+def test_a_group_that_was_made_anew_is_another(own_a_step: int) -> None:
+    """Its numbers begin again. Rank 0 has a group of its own, and so fewer of the earlier ones in
+    its recorder, or none: rank 1's were taken for those of its second run, 100 s late."""
+    of_ranks: dict[int, list[Collective]] = {0: [], 1: []}
+    steps: list[Bounds] = []
+    for at in range(1_300):
+        number, start_ns = at % 650 + 1, at * STEP_NS + at // 650 * 100 * STEP_NS
+        steps.append(Bounds(at, start_ns, start_ns + STEP_NS))
+        for rank in (0, 1):
+            issued_ns = start_ns + (5 + rank) * MS
+            of_ranks[rank].append(collective(number, issued_ns, None, "gloo"))
+        of_ranks[0] += [
+            Collective("7", own_a_step * at + one, "gloo:barrier", 0, start_ns + 20 * MS, None)
+            for one in range(own_a_step)
+        ]
+    seen = exchanges({rank: rows[-RECORDED:] for rank, rows in of_ranks.items()}, steps)
+    assert len(seen) > 450
+    assert {one.late_ns for one in seen} == {(0, MS)}
+
+
+def test_two_that_were_read_in_the_other_order_are_of_one_group() -> None:
+    both = {rank: [collective(n, n * 10 * MS, 1.0) for n in range(1, 40)] for rank in (0, 1)}
+    both[1][20:22] = both[1][21], both[1][20]
+    steps = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(10)]
+    assert [one.number for one in exchanges(both, steps)] == list(range(1, 10))

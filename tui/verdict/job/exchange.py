@@ -114,10 +114,10 @@ def fabric_of(of_ranks: Mapping[int, Sequence[Collective]]) -> Fabric | None:
     members = _members(known)
     by_kind: dict[tuple[tuple[str, str], int], list[int]] = {}
     for key, one in known[0].items():
-        parts = [part for at in members[one.group] if (part := known[at].get(key)) is not None]
+        parts = [part for at in members[key[0]] if (part := known[at].get(key)) is not None]
         durations = [part.duration_ns for part in parts]
         timed = [ns for ns in durations if ns is not None and ns > 0]
-        if one.bytes > 0 and len(timed) == len(members[one.group]) > 1:
+        if one.bytes > 0 and len(timed) == len(members[key[0]]) > 1:
             # The links of one group may be faster than those of another.
             by_kind.setdefault(((one.group, one.name), one.bytes), []).append(min(timed))
     if not by_kind:
@@ -221,17 +221,47 @@ def _nodes(hosts: Sequence[str], errors_ns: Mapping[str, int]) -> _Nodes | None:
 
 def _by_key(of_ranks: Mapping[int, Sequence[Collective]]) -> list[dict[Key, Collective]]:
     """Of each rank, by number. A number that comes again within a group (a coalesced collective) is
-    counted."""
+    counted; a group that was made anew is another one."""
+    anew = _made_anew(of_ranks.values())
     known = []
     for _, collectives in sorted(of_ranks.items()):
         found: dict[Key, Collective] = {}
         for one in collectives:
-            again = 0
-            while (one.group, one.number, again) in found:
+            group, again = one.group, 0
+            if group in anew:
+                group += f" made {bisect_right(anew[group], one.created_ns)} times before"
+            while (group, one.number, again) in found:
                 again += 1
-            found[one.group, one.number, again] = one
+            found[group, one.number, again] = one
         known.append(found)
     return known
+
+
+def _made_anew(of_ranks: Iterable[Sequence[Collective]]) -> dict[str, list[int]]:
+    """When groups were destroyed and made anew, by their numbers, which begin again then. All ranks
+    meet for that: what any of them issued before was before that moment, also on one whose recorder
+    has it no more."""
+    pauses: dict[str, list[tuple[int, int]]] = {}
+    for collectives in of_ranks:
+        newest: dict[str, Collective] = {}
+        for one in collectives:
+            before = newest.get(one.group)
+            # Two that were issued at once may have been read in the other order.
+            if before is not None and one.number <= before.number // 2:
+                pauses.setdefault(one.group, []).append((before.created_ns, one.created_ns))
+            newest[one.group] = one
+    return {group: _moments_in(rows) for group, rows in pauses.items()}
+
+
+def _moments_in(pauses: Iterable[tuple[int, int]]) -> list[int]:
+    """One for those that overlap, within all of them."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(pauses):
+        if found and start < found[-1][1]:
+            found[-1] = start, min(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return [(start + end) // 2 for start, end in found]
 
 
 def _members(known: Sequence[Mapping[Key, Collective]]) -> dict[str, list[int]]:
