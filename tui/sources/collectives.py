@@ -164,6 +164,8 @@ class RankLink:
         self._uid = uid
         self._socket: zmq.Socket[bytes] | None = None
         self._held: HeldSocket | None = None
+        self.why_not = ""
+        """Why it could not be asked the last time; "" where it could."""
 
     def ask(self, context: "zmq.Context[Any]", at_ns: int, entries: bool) -> None:
         """Ask; nothing is waited for, and where there is no socket that can be trusted, nothing
@@ -211,11 +213,14 @@ class RankLink:
         import zmq
 
         if self._hello.endpoint is None:
+            self.why_not = self._hello.fault or NO_SOCKET
             return False
         try:
             self._held = open_socket(self._hello.endpoint, self._pid, self._uid)
-        except (NotPermittedError, OSError):
-            return False  # the feed of a monitor that watches it says why
+        except (NotPermittedError, OSError) as error:
+            self.why_not = error.what if isinstance(error, NotPermittedError) else str(error)
+            return False
+        self.why_not = NO_SOCKET if self._held is None else ""
         if self._held is None:
             return False
         self._socket = context.socket(zmq.DEALER)
@@ -240,6 +245,9 @@ COUNT_NS: Final = 2_000_000_000
 """Between two looks at counters while nothing moves."""
 PATIENCE_NS: Final = 8_000_000_000
 """After the moment that was asked for: a rank that has not ended its step by then is left out."""
+SILENT_NS: Final = 20_000_000_000
+"""Of two such questions: a rank that makes steps meanwhile and answers neither does not answer."""
+NO_SOCKET: Final = "its probe has no socket"
 
 
 class CollectivesAsker:
@@ -252,6 +260,8 @@ class CollectivesAsker:
         self._asked_ns: int | None = None
         self._due_ns: int | None = None
         self._answers: dict[int, Answer] = {}
+        self._since_ns: dict[int, int] = {}
+        """By rank, of which moment it was asked first of those that it has not answered."""
         self._counters: dict[int, Answer] = {}
         self._counted_ns = 0
         """When counters were last asked for."""
@@ -269,6 +279,7 @@ class CollectivesAsker:
             before.close()
             self._answers.pop(rank, None)
             self._counters.pop(rank, None)
+            self._since_ns.pop(rank, None)
 
     def poll(self, now_ns: int) -> Mapping[int, Answer] | None:
         """Ask if it is time to; the answers by rank once all have come. Where one does not come,
@@ -297,9 +308,20 @@ class CollectivesAsker:
             for reply in link.answers():
                 answer = answer_of(reply, with_ranks=True)
                 (self._answers if reply.entries else self._counters)[rank] = answer
+                if reply.entries:
+                    self._since_ns.pop(rank, None)
                 left -= 1
             if left <= 0:
                 return
+
+    def unanswered(self, now_ns: int) -> dict[int, tuple[int, str]]:
+        """By rank that has not answered for long: since which moment, and why it could not be asked
+        ("" where it could)."""
+        return {
+            rank: (since_ns, self._links[rank].why_not)
+            for rank, since_ns in self._since_ns.items()
+            if now_ns - since_ns > SILENT_NS
+        }
 
     def poll_counters(self, now_ns: int, of: Collection[int]) -> Mapping[int, Answer] | None:
         """The counters of these ranks, of which none moves: once all have answered, or those that
@@ -332,7 +354,8 @@ class CollectivesAsker:
     def _ask(self, now_ns: int) -> None:
         self._asked_ns = now_ns
         self._answers = {}
-        for link in self._links.values():
+        for rank, link in self._links.items():
+            self._since_ns.setdefault(rank, now_ns + AHEAD_NS)
             link.ask(self._opened(), now_ns + AHEAD_NS, entries=True)
 
     def _opened(self) -> "zmq.Context[Any]":

@@ -15,6 +15,7 @@ from ..model.observations import (
     RankUse,
 )
 from ..verdict.job.exchange import Bounds, Collective, CollectiveKind, RankDdp, exchanges, fabric_of
+from ..verdict.rules.standstill import ranks_text
 from .collectives import (
     HOW_TO,
     NO_ENTRIES,
@@ -123,7 +124,8 @@ class RanksSource:
         """The collectives of all ranks, where they have just answered; or why there are none."""
         answers = self._asker.poll(now_ns)
         if not answers:
-            return []
+            unheard = self._unheard(now_ns)
+            return self._lacks(now_ns, unheard) if unheard else []
         entries = {rank: answer.collectives for rank, answer in answers.items()}
         reason = why_not(answers)
         if reason == NOT_YET:
@@ -151,6 +153,20 @@ class RanksSource:
             fabric=fabric_of(entries),
         )
         return [*self._lacks(now_ns, reason), found]
+
+    def _unheard(self, now_ns: int) -> str:
+        """Which ranks do not answer though they have made a step since they were asked, which is
+        when a probe does; "" where all do, or none can."""
+        silent = {
+            rank: why
+            for rank, (since_ns, why) in self._asker.unanswered(now_ns).items()
+            if (steps := self._members[rank].steps) and steps[-1].start_ns > since_ns
+        }
+        if not silent:
+            return ""
+        why = next(filter(None, silent.values()), "")
+        do = "does" if len(silent) == 1 else "do"
+        return f"{ranks_text(sorted(silent))} {do} not answer" + (f": {why}" if why else "")
 
     def _lacks(self, now_ns: int, reason: str) -> list[AnyObservation]:
         """That collectives cannot be had, or can again, where that is new."""

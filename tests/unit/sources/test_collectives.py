@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpuwatch.tui.messages import Collectives, DdpTimes
 from gpuwatch.tui.sources import collectives
@@ -11,9 +12,11 @@ from gpuwatch.tui.sources.collectives import (
     AHEAD_NS,
     EVERY_NS,
     NO_ENTRIES,
+    NO_SOCKET,
     PATIENCE_NS,
     Answer,
     CollectivesAsker,
+    RankLink,
     answer_of,
     collectives_of,
     ddp_of,
@@ -128,6 +131,8 @@ class Links:
         links = self
 
         class Link:
+            why_not = ""
+
             def __init__(self, hello: object, pid: int, uid: int) -> None:
                 self.rank = pid
 
@@ -181,6 +186,30 @@ def test_where_one_does_not_answer_the_others_show_nothing(
     links.asker.unlink(1)
     assert list(links.asker.poll(31 * S) or ()) == [0], "it has ended"
     links.asker.close()
+
+
+def test_a_rank_that_never_answers_is_told_from_one_that_answers_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    links = Links(monkeypatch, 3)
+    for ms in range(0, 25_000, 100):
+        links.answers[0] = [reply()]
+        if ms == 24_000:
+            links.answers[2] = [reply()]
+        links.asker.poll(ms * 1_000_000)
+    (found,) = links.asker.unanswered(25 * S).items()
+    assert found == (1, (links.asked[0][1], ""))
+    links.asker.unlink(1)
+    assert links.asker.unanswered(25 * S) == {}, "it has ended"
+    links.asker.close()
+
+
+@pytest.mark.parametrize("fault", [None, "no room in /tmp"])
+def test_a_rank_without_a_socket_says_why(fault: str | None) -> None:
+    link = RankLink(replace(HELLO, endpoint=None, fault=fault), 1, 0)
+    link.ask(None, 0, entries=True)  # type: ignore[arg-type]
+    assert link.why_not == (fault or NO_SOCKET)
+    assert link.answers() == []
 
 
 def test_dear_entries_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:

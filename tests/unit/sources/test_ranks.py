@@ -86,6 +86,39 @@ def test_ranks_of_other_hosts_are_not_left_out_here(
     assert said == ([too_few] if most == 1 else [])
 
 
+class Unheard(CollectivesAsker):
+    """Its questions to rank 0 stay without an answer."""
+
+    since_ns = 0
+
+    def poll(self, now_ns: int) -> None:
+        return None
+
+    def unanswered(self, now_ns: int) -> dict[int, tuple[int, str]]:
+        return {rank: (self.since_ns, "no room in /tmp") for rank in self._links}
+
+
+@pytest.mark.parametrize("steps_since", [True, False])
+def test_a_rank_that_makes_steps_and_does_not_answer_is_why_there_are_no_collectives(
+    steps_since: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is in a long evaluation cannot answer yet."""
+    publisher = Publisher()
+    publisher.make(5)
+    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
+    monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
+    monkeypatch.setattr(ranks, "CollectivesAsker", Unheard)
+    monkeypatch.setattr(Unheard, "since_ns", 0 if steps_since else READ_NS)
+    source = RanksSource(os.getpid(), found.hello)
+    source.open()
+    told = [
+        one for look in range(4) for one in source.poll(look * READ_NS) if isinstance(one, Missing)
+    ]
+    source.close()
+    reason = "rank 0 does not answer: no room in /tmp"
+    assert [(one.source, one.reason) for one in told] == [("collectives", reason)] * steps_since
+
+
 class Unmatched(CollectivesAsker):
     """Of two ranks that share no process group."""
 
