@@ -137,8 +137,13 @@ class JobMerge:
             return [PendingSeen(t_ns=now_ns, number=-1)] if stood else []
         live = {rank for rank, host in self._host_of.items() if not lost.get(host, False)}
         merged = [_of_group(seen, live) for seen in within.values()]
-        most = max(merged, key=lambda one: (bool(one.outside), len(one.inside)))
         places = tuple(place for one in self._pending.values() for place in one.ranks)
+        # Who is in none holds up the others, through those that wait for it.
+        busy = {place.rank for place in places if place.number >= 0}
+        most = max(
+            merged,
+            key=lambda one: (not busy.issuperset(one.outside), bool(one.outside), len(one.inside)),
+        )
         self._stands = True
         return [replace(most, t_ns=now_ns, ranks=places)]
 

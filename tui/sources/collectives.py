@@ -27,7 +27,7 @@ class _Group(msgspec.Struct):
     """Their numbers in the job, as "[0, 1]"."""
 
 
-class _Status(msgspec.Struct):
+class Status(msgspec.Struct):
     """PyTorch writes numbers as texts here."""
 
     last_enqueued_collective: int = -1
@@ -54,7 +54,7 @@ class Trace(msgspec.Struct):
 
     entries: list[Entry] = []
     pg_config: dict[str, _Group] = {}
-    pg_status: dict[str, _Status] = {}
+    pg_status: dict[str, Status] = {}
 
     def members_of(self, group: str) -> tuple[int, ...]:
         """All ranks of a process group, by number; empty where they are not known."""

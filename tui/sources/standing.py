@@ -9,6 +9,7 @@ process, say what there is to say.
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import IO, Final
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from ..model.frames import way_to
 from ..model.observations import AnyObservation, PendingSeen, RanksSeen, RankUse
 from ..verdict.job.standing import Pending, StandingRank
-from .collectives import Answer, CollectivesAsker, Entry, Trace, bytes_of
+from .collectives import Answer, CollectivesAsker, Entry, Status, Trace, bytes_of
 from .py_spy import Frame
 from .source_text.files import ShortPaths
 from .stack_samples import frame_text
@@ -67,8 +68,9 @@ class Standstill:
         if answers is None:
             return []
         fresh = {rank: one for rank, one in answers.items() if one.reply.taken_ns >= moved_ns}
-        found = pending_of(fresh, [one.rank for one in silent])
-        if found is None and len(live) >= seen.world_size:
+        all_here = len(live) >= seen.world_size
+        found = pending_of(fresh, [one.rank for one in silent], all_here)
+        if found is None and all_here:
             return []
         standing = tuple(
             self._standing(one, found, fresh.get(one.rank), frames.get(one.rank)) for one in live
@@ -108,7 +110,9 @@ class Standstill:
         before, self._places[use.rank] = self._places.get(use.rank), own
         silent = unasked is not None
         stays = silent or (bool(own) and own == before)
-        return StandingRank(use.rank, way, silent, its.name, its.bytes, stays)
+        return StandingRank(
+            use.rank, way, silent, its.name, its.bytes, stays, its.group, its.number
+        )
 
     def close(self) -> None:
         """End what runs."""
@@ -132,20 +136,21 @@ class Standstill:
         return found
 
 
-def pending_of(answers: Mapping[int, Answer], silent: Collection[int] = ()) -> Pending | None:
+def pending_of(
+    answers: Mapping[int, Answer], silent: Collection[int] = (), all_here: bool = True
+) -> Pending | None:
     """The collective that some ranks are in and others not, or that all are in; None where every
     rank has ended what it began. Where all who answer are in it, those of its group that are silent
-    are not."""
+    are not. `all_here`: the job has no ranks elsewhere."""
     traces = {rank: answer.trace for rank, answer in answers.items()}
-    groups = {group for trace in traces.values() for group in trace.pg_status}
+    groups: dict[tuple[str, tuple[int, ...]], dict[int, Status]] = {}
+    for rank, trace in traces.items():
+        for group, status in trace.pg_status.items():
+            groups.setdefault((group, trace.members_of(group)), {})[rank] = status
     found: list[Pending] = []
-    for group in sorted(groups):
-        known = {
-            rank: trace.pg_status[group]
-            for rank, trace in traces.items()
-            if group in trace.pg_status
-        }
-        number = min(one.last_completed_collective for one in known.values()) + 1
+    for (group, members), known in sorted(groups.items()):
+        # Numbers begin at 1, and none has ended at -1.
+        number = max(0, min(one.last_completed_collective for one in known.values())) + 1
         inside = [
             rank
             for rank, one in known.items()
@@ -154,7 +159,7 @@ def pending_of(answers: Mapping[int, Answer], silent: Collection[int] = ()) -> P
         if not inside:
             continue
         outside = [rank for rank, one in known.items() if one.last_enqueued_collective < number]
-        members = next(filter(None, (traces[rank].members_of(group) for rank in known)), ())
+        outside += [rank for rank in members if rank in traces and rank not in known]
         mute = tuple(rank for rank in silent if not members or rank in members)
         entries = {rank: entry_of(traces[rank], group, number) for rank in inside}
         entry = entries[inside[0]]
@@ -166,15 +171,37 @@ def pending_of(answers: Mapping[int, Answer], silent: Collection[int] = ()) -> P
                 inside=tuple(sorted(inside)),
                 outside=tuple(sorted(outside or mute)),
                 ranks=tuple(
-                    StandingRank(rank, name=_name_of(one), bytes=bytes_of(one))
+                    StandingRank(
+                        rank,
+                        name=_name_of(one),
+                        bytes=bytes_of(one) if one else None,
+                        group=group,
+                        number=number,
+                    )
                     for rank, one in sorted(entries.items())
-                    if one is not None
                 ),
                 group=group,
                 members=members,
             )
         )
-    return max(found, key=lambda one: (len(one.outside) > 0, len(one.inside)), default=None)
+    most = _first_of(found, {*traces, *silent}, all_here)
+    if most is None:
+        return None
+    places = {place.rank: place for one in (*found, most) for place in one.ranks}
+    return replace(most, ranks=tuple(places[rank] for rank in sorted(places)))
+
+
+def _first_of(found: Sequence[Pending], here: Collection[int], all_here: bool) -> Pending | None:
+    """Of collectives in several groups the one that waits for a rank that is in none, which holds
+    up the others through those that wait for it; else one that waits for ranks elsewhere."""
+    busy = {rank for one in found for rank in one.inside}
+
+    def weight(one: Pending) -> tuple[bool, bool, bool, int]:
+        elsewhere = not set(one.members) <= set(here) if one.members else not all_here
+        waits_here = not busy.issuperset(one.outside)
+        return waits_here, elsewhere and not one.outside, bool(one.outside), len(one.inside)
+
+    return max(found, key=weight, default=None)
 
 
 def entry_of(trace: Trace, group: str, number: int) -> Entry | None:

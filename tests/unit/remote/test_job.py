@@ -220,6 +220,23 @@ def test_where_the_missing_rank_is_comes_from_its_own_host() -> None:
     assert Pending(5, "", None, found.inside, found.outside, found.ranks).is_sure
 
 
+def test_the_rank_that_is_in_no_collective_is_waited_for_on_any_host() -> None:
+    """Rank 3 computes for ever: rank 2 waits for it, and ranks 0 and 1 for rank 2."""
+    merge = two_nodes()
+    waits = (StandingRank(0, group="1", number=5), StandingRank(1, group="1", number=5))
+    across = PendingSeen(t_ns=S, number=5, inside=(0, 1), group="1", members=(0, 1, 2), ranks=waits)
+    merge.stands("node0", across)
+    late = (StandingRank(2, group="2", number=7), StandingRank(3))
+    merge.stands(
+        "node1",
+        PendingSeen(
+            t_ns=S, number=7, inside=(2,), outside=(3,), group="2", members=(2, 3), ranks=late
+        ),
+    )
+    found = standing(merge, 1)
+    assert (found.group, found.inside, found.outside) == ("2", (2,), (3,))
+
+
 def test_what_a_lost_host_reported_stands_no_more() -> None:
     merge = two_nodes()
     for host, inside in (("node0", (0, 1)), ("node1", (2,))):

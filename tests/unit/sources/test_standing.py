@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.messages import Collectives
 from gpuwatch.tui.model.observations import PendingSeen, RanksSeen, RankUse
 from gpuwatch.tui.sources.collectives import Answer, CollectivesAsker
 from gpuwatch.tui.sources.standing import (
@@ -73,6 +74,79 @@ def test_a_collective_of_another_group_has_the_same_number() -> None:
     found = pending_of(answers(reply([other], {"enqueued": 9, "completed": 8})))
     assert found is not None
     assert (found.name, found.bytes) == ("", None)
+
+
+def in_groups(**groups: tuple[int, int, str]) -> Collectives:
+    """A rank's answer: by group (with a letter before its name) how many collectives it has begun
+    and ended, and the group's ranks, "" where they are not told."""
+    status, config, entries = {}, {}, []
+    for letter_and_name, (begun, ended, ranks) in groups.items():
+        name = letter_and_name[1:]
+        status[name] = {
+            "last_enqueued_collective": str(begun),
+            "last_completed_collective": str(ended),
+        }
+        config[name] = {"ranks": ranks}
+        stands = {"collective_seq_id": begun, "process_group": [name, "x"], "retired": False}
+        entries += [{**ENTRY, **stands}] if begun > ended else []
+    body = json.dumps({"entries": entries, "pg_status": status, "pg_config": config})
+    return reply(body=body.encode())
+
+
+def test_ranks_that_wait_for_each_other_in_two_groups_are_both_named() -> None:
+    """Rank 1 calls the second group's first collective, to which rank 0 never comes: it was "not in
+    all_reduce 206, but in forward"."""
+    found = pending_of(
+        answers(in_groups(g0=(206, 205, "")), in_groups(g0=(205, 205, ""), g1=(1, -1, "")))
+    )
+    assert found is not None
+    assert (found.number, found.inside, found.outside) == (206, (0,), (1,))
+    assert [(one.rank, one.name, one.number, one.group) for one in found.crossed] == [
+        (0, "all_reduce", 206, "0"),
+        (1, "all_reduce", 1, "1"),
+    ]
+    assert found.is_sure
+
+
+def test_of_several_groups_the_one_that_waits_for_a_rank_in_none_counts() -> None:
+    """Rank 3 computes for ever; rank 2 waits for it, and rank 0 for rank 2."""
+    found = pending_of(
+        answers(
+            in_groups(g1=(9, 8, "[0, 2]")),
+            in_groups(g4=(8, 8, "[1, 3]")),
+            in_groups(g1=(8, 8, "[0, 2]"), g3=(30, 29, "[2, 3]")),
+            in_groups(g3=(29, 29, "[2, 3]"), g4=(8, 8, "[1, 3]")),
+        )
+    )
+    assert found is not None
+    assert (found.group, found.inside, found.outside, found.crossed) == ("3", (2,), (3,), ())
+
+
+def test_groups_of_one_name_have_their_own_numbers() -> None:
+    pair, other = "[0, 1]", "[2, 3]"
+    found = pending_of(
+        answers(
+            in_groups(g1=(30, 30, pair)),
+            in_groups(g1=(30, 30, pair)),
+            in_groups(g1=(9, 8, other)),
+            in_groups(g1=(8, 8, other)),
+        )
+    )
+    assert found is not None
+    assert (found.number, found.inside, found.outside) == (9, (2,), (3,))
+
+
+def test_who_waits_for_a_rank_elsewhere_does_not_wait_for_one_here() -> None:
+    """Rank 1 waits for rank 0, and that for rank 8 of another host."""
+    found = pending_of(
+        answers(
+            in_groups(g1=(30, 30, "[0, 1]"), g2=(9, 8, "[0, 8]")),
+            in_groups(g1=(31, 30, "[0, 1]")),
+        ),
+        all_here=False,
+    )
+    assert found is not None
+    assert (found.group, found.inside, found.outside) == ("2", (0,), ())
 
 
 class Asked(CollectivesAsker):

@@ -20,6 +20,10 @@ class StandingRank(msgspec.Struct, frozen=True, array_like=True):
     stays: bool = False
     """Its training thread was seen twice at the very same place, or is silent: it does nothing else
     meanwhile."""
+    group: str = ""
+    """Of the collective that it is in: its process group…"""
+    number: int = -1
+    """…and its number within that; below 0 where it is in none, or an older recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,25 @@ class Pending:
     """…and all of its ranks, on every host; empty where they are not known."""
 
     @property
+    def crossed(self) -> tuple[StandingRank, ...]:
+        """Where all that are waited for are in collectives of other groups, one of those that wait
+        and one of them: none can go on without the other."""
+        places = [self.of(rank) for rank in self.outside]
+        elsewhere = [one for one in places if one is not None and one.number >= 0]
+        waits = self.of(self.inside[0]) if self.inside else None
+        if waits is None or not elsewhere or len(elsewhere) < len(places):
+            return ()
+        return waits, elsewhere[0]
+
+    @property
     def disagrees(self) -> tuple[StandingRank, ...]:
         """One rank for each kind of collective that ranks are in at once, where these are several:
         they do not call the same ones in the same order."""
         kinds: dict[tuple[str, int | None], StandingRank] = {}
         for one in self.ranks:
-            if one.name:
+            if one.name and one.rank in self.inside:
                 kinds.setdefault((one.name, one.bytes), one)
-        return tuple(kinds.values()) if len(kinds) > 1 else ()
+        return tuple(kinds.values()) if len(kinds) > 1 else self.crossed
 
     @property
     def is_sure(self) -> bool:

@@ -40,6 +40,13 @@ def among_ranks(job: Job, age_s: float) -> Among | None:
         return Among(headline, _standing(job), advice)
     if pending is None:
         return None
+    if crossed := pending.crossed:
+        each = ", ".join(
+            f"rank {one.rank} in {one.name or 'collective'} {one.number} of group {one.group}"
+            for one in crossed
+        )
+        headline = f"no progress for {age}: ranks wait for each other: {each}"
+        return Among(headline, _standing(job), (ORDER, RESTART))
     if (disagree := pending.disagrees) and not pending.outside:
         each = ", ".join(f"rank {one.rank} in {_what(pending, one)}" for one in disagree[:2])
         headline = f"no progress for {age}: ranks are in different collectives: {each}"

@@ -293,6 +293,21 @@ def test_ranks_in_different_collectives_disagree() -> None:
     assert "same order" in found.advice[0]
 
 
+def test_ranks_that_wait_for_each_other_in_two_groups_are_both_named() -> None:
+    """It was the one that is not in the first of them alone, "but in forward"."""
+    each = (
+        StandingRank(0, name="all_reduce", bytes=12, group="0", number=431),
+        StandingRank(1, name="all_gather", bytes=8, group="1", number=7),
+    )
+    found = stuck_among(replace(LATE, ranks=each))
+    assert found.headline == (
+        "no progress for 41 s: ranks wait for each other: rank 0 in all_reduce 431 of group 0, "
+        "rank 1 in all_gather 7 of group 1"
+    )
+    assert "same order" in found.advice[0]
+    assert among(replace(LATE, ranks=each), age_s=7.0) is not None
+
+
 STAYS = replace(LATE, ranks=(StandingRank(1, ("main (train.py:7)",), stays=True),))
 
 
