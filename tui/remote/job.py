@@ -7,10 +7,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..model.observations import AnyObservation, CollectivesSeen, PendingSeen, RanksSeen, RankUse
+from ..model.observations import (
+    AnyObservation,
+    CollectivesSeen,
+    Missing,
+    PendingSeen,
+    RanksSeen,
+    RankUse,
+)
 from ..session.collector import Clock
+from ..sources.lacking import NOT_WHOLE, Lacking, has_collectives
 from ..verdict.findings import Signal
 from ..verdict.job.exchange import WORLD, Bounds, Collective, exchanges, fabric_of
+from ..verdict.rules.standstill import ranks_text
 from .link import Link
 from .node import SHARED_ROWS, NodeReport, collectives_of, which
 
@@ -24,6 +33,7 @@ MOST_ERRORS: Final = 10
 clock is known."""
 NO_ANSWER_NS: Final = 3_600_000_000_000
 """How far a clock may be off of which no round trip has come back yet."""
+FEWER: Final = "watch one host alone, without --job and --hosts: its ranks are judged by themselves"
 STANDING_NS: Final = 30_000_000_000
 """What an agent reports of ranks that stand holds for so long: it does so every few seconds."""
 
@@ -45,9 +55,18 @@ class JobMerge:
         self._bounds: deque[Bounds] = deque(maxlen=MOST_BOUNDS)
         self._pending: dict[str, PendingSeen] = {}
         self._stands = False
+        self._lacking = Lacking()
+        self._why_not = ""
+        self._has_new = False
+        """Collectives have come since then."""
         self._exchanged_ns = 0
         self._last_step_ns = 0
         """When the last step began whose collectives were handed on."""
+
+    @property
+    def _most_rows(self) -> int:
+        """Of each rank's collectives that are kept."""
+        return max(16, min(MOST_ROWS, SHARED_ROWS // max(1, self.ranks)))
 
     @property
     def ranks(self) -> int:
@@ -68,7 +87,7 @@ class JobMerge:
             if self._host_of.setdefault(use.rank, host) != host:  # it was started anew elsewhere
                 self._host_of[use.rank] = host
                 self._rows.pop(use.rank, None)
-        most = max(16, min(MOST_ROWS, SHARED_ROWS // max(1, self.ranks)))
+        self._has_new = self._has_new or bool(report.rows)
         for rows in report.rows:
             if self._host_of.get(rows.rank) != host:
                 continue
@@ -80,7 +99,7 @@ class JobMerge:
                 if one.done or which(one) not in again  # comes once more when it has ended
             ]
             in_order = sorted((*kept, *came), key=lambda one: one.created_ns)
-            self._rows[rows.rank] = in_order[-most:]
+            self._rows[rows.rank] = in_order[-self._most_rows :]
         if self._host_of and self._host_of[min(self._host_of)] == host:
             newest_ns = self._bounds[-1].start_ns if self._bounds else 0
             for number, start_us, end_us in report.bounds_us:
@@ -111,10 +130,9 @@ class JobMerge:
         found: list[AnyObservation] = []
         if self._first in self._unread:
             found.append(self._seen(now_ns, lost))
-        if now_ns - self._exchanged_ns >= EXCHANGE_NS and len(self._rows) == self.ranks > 1:
-            self._exchanged_ns = now_ns
-            if (exchanged := self._exchanges(now_ns)) is not None:
-                found.append(exchanged)
+        if now_ns - self._exchanged_ns >= EXCHANGE_NS and self._has_new and self.ranks > 1:
+            self._exchanged_ns, self._has_new = now_ns, False
+            found += self._exchanges(now_ns)
         if found:
             found += self._standing(now_ns, lost)
         return found
@@ -176,18 +194,42 @@ class JobMerge:
         nothing = {name: 0 for name in _COUNTED}
         return replace(moved, **nothing)
 
-    def _exchanges(self, now_ns: int) -> CollectivesSeen | None:
+    def _exchanges(self, now_ns: int) -> list[AnyObservation]:
+        if silent := self._host_of.keys() - self._rows.keys():
+            # Why there are none of its own the first host's agent says.
+            others = sorted(rank for rank in silent if self._host_of[rank] != self._first)
+            return self._lacks(
+                now_ns, f"no collectives come of {ranks_text(others)}" if others else ""
+            )
         bounds = [one for one in self._bounds if one.start_ns > self._last_step_ns]
         errors_ns = {host: max(errors) for host, errors in self._errors_ns.items()}
         steps = exchanges(self._rows, bounds, self._host_of, errors_ns)
         if not steps:
-            return None
+            lacks = has_collectives(bounds, self._rows[min(self._rows)])
+            return self._lacks(now_ns, self._why_none(bounds) if lacks else "")
         starts = {one.number: one.start_ns for one in bounds}
         self._last_step_ns = starts[steps[-1].number]
         ranks = tuple(sorted(self._rows))
         hosts = tuple(self._host_of[rank] for rank in ranks)
         fabric = fabric_of(self._rows)
-        return CollectivesSeen(t_ns=now_ns, ranks=ranks, steps=steps, hosts=hosts, fabric=fabric)
+        seen = CollectivesSeen(t_ns=now_ns, ranks=ranks, steps=steps, hosts=hosts, fabric=fabric)
+        return [*self._lacks(now_ns, ""), seen]
+
+    def _why_none(self, bounds: Sequence[Bounds]) -> str:
+        """Why no step of these is known."""
+        most = self._most_rows
+        full = [rows for rows in self._rows.values() if len(rows) == most]
+        if any(rows[0].created_ns > bounds[-1].start_ns for rows in full):
+            return f"a step has more collectives than are kept: {most:,} of each rank"
+        return NOT_WHOLE
+
+    def _lacks(self, now_ns: int, reason: str) -> list[AnyObservation]:
+        """That collectives lack for long, or do no more, where that is new."""
+        said = reason if self._lacking.for_long(now_ns, bool(reason)) else ""
+        if said == self._why_not:
+            return []
+        self._why_not = said
+        return [Missing(t_ns=now_ns, source="collectives", reason=said, fix=FEWER if said else "")]
 
 
 def _of_group(seen: Sequence[PendingSeen], live: set[int]) -> PendingSeen:
