@@ -18,7 +18,8 @@ from ..model.observations import (
 from ..session.collector import Clock
 from ..sources.lacking import NOT_WHOLE, Lacking, has_collectives
 from ..verdict.findings import Signal
-from ..verdict.job.exchange import WORLD, Bounds, Collective, exchanges, fabric_of
+from ..verdict.job.exchange import exchanges, fabric_of
+from ..verdict.job.matching import WORLD, Bounds, Collective
 from ..verdict.rules.standstill import ranks_text
 from .link import Link
 from .node import SHARED_ROWS, NodeReport, collectives_of, which

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ..model.observations import RanksSeen
-from ..verdict.job.exchange import Bounds, Collective, issued_in
+from ..verdict.job.matching import Bounds, Collective, issued_in
 from .frames import LinkError
 
 MOST_BYTES: Final = 4 << 20

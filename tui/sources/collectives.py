@@ -16,7 +16,7 @@ from ..errors import NotPermittedError
 from ..messages import Collectives, DdpTimes, Hello, decode_reply, encode_message
 from ..model.plausible import MOST
 from ..requests import AskCollectives
-from ..verdict.job.exchange import WORLD, Collective
+from ..verdict.job.matching import WORLD, Collective
 
 if TYPE_CHECKING:
     import zmq

@@ -22,7 +22,7 @@ from ..trace.against import against_job
 from ..trace.file import file_of
 from ..trace.job import JobProfile, RankRecorded, job_profile_of
 from ..trace.profile import Window
-from ..verdict.job.exchange import Collective
+from ..verdict.job.matching import Collective
 from .collectives import RankLink, answer_of
 from .deep_look import DeepLookLink, ProfileAnswer
 from .launcher import ranks_here

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ..verdict.job.exchange import Bounds, Collective
+from ..verdict.job.matching import Bounds, Collective
 
 NOT_WHOLE: Final = "no step's collectives are known on every rank that takes part in them"
 LONG_NS: Final = 30_000_000_000

@@ -14,7 +14,8 @@ from ..model.observations import (
     RanksSeen,
     RankUse,
 )
-from ..verdict.job.exchange import Bounds, Collective, CollectiveKind, RankDdp, exchanges, fabric_of
+from ..verdict.job.exchange import CollectiveKind, RankDdp, exchanges, fabric_of
+from ..verdict.job.matching import Bounds, Collective
 from ..verdict.rules.standstill import ranks_text
 from .collectives import (
     HOW_TO,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 from typing import Final, NamedTuple
 
-from ..verdict.job.exchange import Collective
+from ..verdict.job.matching import Collective
 from .events import Trace
 from .spans import Span
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..verdict.job.exchange import Collective
+from ..verdict.job.matching import Collective
 from ..verdict.thresholds.ranks import LATE_STEP
 from .collectives import Call, entries_of, on_device, on_host
 from .events import read_trace

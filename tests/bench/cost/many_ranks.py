@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from gpuwatch.tui.messages import Collectives
 from gpuwatch.tui.sources.collectives import A_RANK_NS, answer_of
-from gpuwatch.tui.verdict.job.exchange import Bounds, exchanges, fabric_of
+from gpuwatch.tui.verdict.job.exchange import exchanges, fabric_of
+from gpuwatch.tui.verdict.job.matching import Bounds
 from tests.bench.cost.intervals import FEWEST, Bar, interval, judged
 from tests.bench.cost.monitor import WINDOW_S, read
 from tests.measuring.child import Child

@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuwatch.tui.model.observations import RanksSeen, RankUse
 from gpuwatch.tui.remote.node import NodeReport, rows_of
-from gpuwatch.tui.verdict.job.exchange import Collective
+from gpuwatch.tui.verdict.job.matching import Collective
 from tests.unit.session.making import MS, S
 
 STEP_NS = 100 * MS

@@ -19,8 +19,8 @@ from gpuwatch.tui.remote.node import (
     unpacked,
 )
 from gpuwatch.tui.session.ranks import RankStore
-from gpuwatch.tui.verdict.job.exchange import Bounds, Collective
 from gpuwatch.tui.verdict.job.late import LateRank, late_rank
+from gpuwatch.tui.verdict.job.matching import Bounds, Collective
 from gpuwatch.tui.verdict.job.standing import Pending, StandingRank
 from gpuwatch.tui.verdict.rules.straggler import late_finding
 from tests.unit.remote.jobs import report, use

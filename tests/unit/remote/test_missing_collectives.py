@@ -6,7 +6,7 @@ from gpuwatch.tui.model.observations import CollectivesSeen, Missing, RanksSeen
 from gpuwatch.tui.remote import job
 from gpuwatch.tui.remote.job import JobMerge
 from gpuwatch.tui.remote.node import NodeReport, rows_of
-from gpuwatch.tui.verdict.job.exchange import Collective
+from gpuwatch.tui.verdict.job.matching import Collective
 from tests.unit.remote.jobs import STEP_NS, use
 from tests.unit.session.making import MS, S
 

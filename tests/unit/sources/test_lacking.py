@@ -1,7 +1,7 @@
 """That collectives are not known is said once it has been so for long."""
 
 from gpuwatch.tui.sources.lacking import LONG_NS, Lacking, has_collectives
-from gpuwatch.tui.verdict.job.exchange import Bounds, Collective
+from gpuwatch.tui.verdict.job.matching import Bounds, Collective
 from tests.unit.session.making import MS, S
 
 

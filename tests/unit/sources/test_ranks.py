@@ -14,7 +14,7 @@ from gpuwatch.tui.sources import ranks
 from gpuwatch.tui.sources.collectives import Answer, CollectivesAsker, Trace
 from gpuwatch.tui.sources.lacking import LONG_NS, NOT_WHOLE
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
-from gpuwatch.tui.verdict.job.exchange import Collective
+from gpuwatch.tui.verdict.job.matching import Collective
 from tests.unit.sources.test_collectives import reply
 
 STEP = (

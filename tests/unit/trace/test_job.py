@@ -16,7 +16,7 @@ from gpuwatch.tui.trace.job import (
 )
 from gpuwatch.tui.trace.profile import Recorded
 from gpuwatch.tui.verdict.findings import Kind
-from gpuwatch.tui.verdict.job.exchange import Collective
+from gpuwatch.tui.verdict.job.matching import Collective
 from tests.unit.trace.job_traces import ALL_REDUCE, FIRST, STEPS, on_cpu, recorded
 from tests.unit.trace.traces import Steps
 

@@ -6,14 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.verdict.job.exchange import (
-    Bounds,
-    Collective,
-    Fabric,
-    StepExchange,
-    exchanges,
-    fabric_of,
-)
+from gpuwatch.tui.verdict.job.exchange import Fabric, StepExchange, exchanges, fabric_of
+from gpuwatch.tui.verdict.job.matching import Bounds, Collective
 from tests.unit.verdict.windows import MS
 
 PER_STEP = 8
