@@ -100,6 +100,7 @@ class RankStore:
             readings = self._readings.setdefault(use.rank, deque(maxlen=HELD))
             if readings and readings[-1][1].pid != use.pid:
                 readings.clear()
+                self._forget_collectives()
             readings.append((seen.t_ns, use))
         if self._first_ns is None and sum(use.counted > 0 for use in seen.ranks) > 1:
             self._first_ns = seen.t_ns
@@ -110,13 +111,11 @@ class RankStore:
         """Take the collectives of some steps."""
         if (seen.ranks, seen.hosts) != (self._exchange_ranks, self._exchange_hosts):
             self._exchange_ranks, self._exchange_hosts = seen.ranks, seen.hosts
-            self._exchanges.clear()
-            self._history.clear()
-            self._ddp.clear()
-            self._fabric = None
+            self._forget_collectives()
         # Older recordings have steps of NCCL by the moments of issuing them.
         on_gpu = any(rank.device is not None for rank in self.ranks)
         steps = [one for one in seen.steps if one.transfer_ns is not None or not on_gpu]
+        steps = self._of_one_count(steps)
         self._exchanges += steps
         if steps:
             self._exchanged_ns = seen.t_ns
@@ -134,6 +133,25 @@ class RankStore:
             present_from = self._history.judge(self._exchanges)
             while self._exchanges[0].number < present_from:
                 self._exchanges.popleft()
+
+    def _of_one_count(self, steps: list[StepExchange]) -> list[StepExchange]:
+        """Those since the numbers last fell: whose steps are counted has begun anew, and what was
+        before is of other steps with the same numbers."""
+        last = self._exchanges[-1].number if self._exchanges else -1
+        first = 0
+        for at, one in enumerate(steps):
+            if one.number <= last:
+                self._forget_collectives()
+                first = at
+            last = one.number
+        return steps[first:]
+
+    def _forget_collectives(self) -> None:
+        """They are those of other processes."""
+        self._exchanges.clear()
+        self._history.clear()
+        self._ddp.clear()
+        self._fabric = None
 
     def pending_seen(self, seen: PendingSeen) -> None:
         """Take what stands, or that nothing does any more."""

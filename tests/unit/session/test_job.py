@@ -28,11 +28,14 @@ def store_of(*at_s: float, **fields: Any) -> RankStore:
     return store
 
 
-def exchanged(at_s: float, steps: int, step_ms: int = 100, **fields: Any) -> CollectivesSeen:
+def exchanged(
+    at_s: float, steps: int, step_ms: int = 100, first: int = 0, **fields: Any
+) -> CollectivesSeen:
     """Steps of which rank 0 waits a fifth for rank 1."""
     wait = step_ms * MS // 5
     rows = tuple(
-        StepExchange(n, step_ms * MS, 4, 1024, MS, (wait, 0), (0, wait)) for n in range(steps)
+        StepExchange(n, step_ms * MS, 4, 1024, MS, (wait, 0), (0, wait))
+        for n in range(first, first + steps)
     )
     given: dict[str, Any] = {"ranks": (0, 1), **fields}
     return CollectivesSeen(t_ns=round(at_s * S), steps=rows, **given)
@@ -79,12 +82,12 @@ def test_collectives_of_long_ago_show_nothing_of_now() -> None:
 def test_steps_of_half_a_minute_are_kept_and_twenty_at_the_least() -> None:
     store = store_of(1, 2)
     for at in range(10):
-        store.exchanged(exchanged(at, 100))
+        store.exchanged(exchanged(at, 100, first=100 * at))
     job = store.job(10 * S)
     assert job is not None
     assert job.exchange is not None
     assert len(job.exchange.steps) == 300
-    store.exchanged(exchanged(10, KEPT_STEPS, step_ms=5_000))
+    store.exchanged(exchanged(10, KEPT_STEPS, step_ms=5_000, first=1_000))
     long = store.job(10 * S)
     assert long is not None
     assert long.exchange is not None
@@ -100,12 +103,49 @@ def test_other_ranks_are_another_matter() -> None:
     assert job.exchange is None
 
 
+def test_a_process_that_counts_its_steps_anew_has_no_past() -> None:
+    """It ended the monitor, once no step of before was left: all that were kept had lower numbers
+    than the first since rank 1 is late."""
+    store = store_of(1, 2)
+    for at in range(10):
+        store.exchanged(stepping(3 * at, 5_000 + 30 * at, lambda step: step >= 5_105))
+    for at in range(80):
+        store.exchanged(stepping(30 + 3 * at, 30 * at, lambda step: True))
+    job = store.job(270 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert job.exchange.steps[-1].number == 80 * 30 - 1
+    found = job.exchange.lateness[1]
+    assert (found.first_step, found.since_step) == (0, None)
+
+
+def test_of_a_reading_in_which_steps_are_counted_anew_those_since_then_are_kept() -> None:
+    store = store_of(1, 2)
+    store.exchanged(exchanged(2, 40, first=5_000))
+    before, since = exchanged(3, 5, first=5_040), exchanged(3, 7)
+    store.exchanged(msgspec.structs.replace(since, steps=(*before.steps, *since.steps)))
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert [one.number for one in job.exchange.steps] == list(range(7))
+
+
+def test_what_a_rank_waited_before_it_was_started_anew_shows_nothing_of_now() -> None:
+    """Rank 0, by which steps are counted, lives on."""
+    store = store_of(1, 2)
+    store.exchanged(exchanged(2, 40))
+    store.seen(seen(3, use(0, 3), use(1, 3, pid=99)))
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is None
+
+
 def test_ddps_samples_are_kept_by_iteration_and_bounded() -> None:
     store = store_of(1, 2)
     for iteration in range(100):
         times = DdpTimes(iteration, iteration, 0, 0, 0, 0, 0, 0, 1)
         ddp = tuple(RankDdp(rank, times) for rank in (0, 1))
-        store.exchanged(exchanged(2, 1, ddp=ddp))
+        store.exchanged(exchanged(2, 1, first=iteration, ddp=ddp))
     job = store.job(3 * S)
     assert job is not None
     assert job.exchange is not None
