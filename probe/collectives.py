@@ -1,12 +1,12 @@
 """What PyTorch's flight recorder has of the collectives, for a monitor that asks.
 
 Counters are read on the publisher's thread: they touch no event of the device (30 to 110 us on an
-H200). Once no mark has come for `STILL_NS`, where the training thread is comes with them, and from
-`QUIET_NS` on those entries that have not ended. Entries query events that are not retired, which
-breaks a CUDA graph capture from any other thread, unless that has declared that it may
-(`_beside_captures`). All of them are read by the training thread, at the end of a step, when the
-device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88 ms there,
-about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
+H200). Once no mark has come for `STILL_NS`, and before the first, where the training thread is comes
+with them, and from `QUIET_NS` on those entries that have not ended. Entries query events that are
+not retired, which breaks a CUDA graph capture from any other thread, unless that has declared that
+it may (`_beside_captures`). All of them are read by the training thread, at the end of a step, when
+the device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88 ms
+there, about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
 never for more than `MOST_PPM` of the time. The monitor parses them. GPUWATCH_CONTROL=0 forbids it.
 
 NCCL's durations need timing, which is switched on for good with the first entries asked for:
@@ -95,9 +95,10 @@ class Collectives:
             return Taken(now_ns, clock.unix_ns(), entries, 0, [], why_not, [], b"{}")
         if not entries:
             marked_ns, kind = self._recorder.newest()
-            quiet_ns = now_ns - marked_ns if kind != 0 else 0
-            owner = self._recorder.owner if quiet_ns >= STILL_NS else None
-            return _counters(now_ns, quiet_ns >= QUIET_NS and kind != COMPILE_ENTER, owner)
+            quiet_ns = now_ns - marked_ns
+            owner = self._recorder.owner if kind == 0 or quiet_ns >= STILL_NS else None
+            may_capture = kind in (0, COMPILE_ENTER)
+            return _counters(now_ns, quiet_ns >= QUIET_NS and not may_capture, owner)
         if self._last is not None and now_ns < self._again_ns:
             return self._last
         if len(self._waiting) < MOST_WAITING:

@@ -336,7 +336,7 @@ def _rank(rank: Rank, now_ns: int) -> Record:
         },
         "open": {
             "phase": rank.open_phase,
-            "age_s": number(max(0, now_ns - rank.open_since_ns) / 1e9),
+            "age_s": number(rank.open_s(now_ns)),
         },
         "last_message_age_s": number(max(0, now_ns - rank.last_seen_ns) / 1e9),
         "device": rank.device,

@@ -198,7 +198,8 @@ class Rank:
     optimizer_share: float | None
     open_phase: str
     """What its training thread does."""
-    open_since_ns: int
+    open_since_ns: int | None
+    """None before its first mark."""
     last_seen_ns: int
     """When its probe last wrote to the page."""
     device: int | None
@@ -210,6 +211,10 @@ class Rank:
     """How busy its GPU was; without one, the share of its steps that was no wait for data."""
     host: str = ""
     """Where it is; "" for the target's own host."""
+
+    def open_s(self, now_ns: int) -> float | None:
+        """How long its training thread has done that; None before its first mark."""
+        return None if self.open_since_ns is None else max(0, now_ns - self.open_since_ns) / 1e9
 
 
 @dataclass(frozen=True, slots=True)

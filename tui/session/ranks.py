@@ -214,7 +214,7 @@ class RankStore:
             and self._first_ns is not None
             and now_ns - self._first_ns < limits.READ_NS,
             doing={
-                rank.rank: Doing(rank.open_phase, max(0, now_ns - rank.open_since_ns) / 1e9)
+                rank.rank: Doing(rank.open_phase, rank.open_s(now_ns), rank.pid, rank.host)
                 for rank in self.ranks
                 if rank.state != "ended"
             },
@@ -249,7 +249,7 @@ class RankStore:
             backward_share=sums.share(sums.backward_ns),
             optimizer_share=sums.share(sums.optimizer_ns),
             open_phase=OPEN_PHASE.get(use.open_kind, "other"),
-            open_since_ns=use.open_since_ns,
+            open_since_ns=use.open_since_ns if use.open_kind else None,
             last_seen_ns=use.heartbeat_ns,
             device=use.device,
             memory_bytes=use.device_memory_bytes,

@@ -194,9 +194,10 @@ def test_the_ranks_of_this_host_show_which_is_late() -> None:
     assert (late["step_ms"], late["device"], late["steps"]) == (1240.0, 3, 18_204)
     reported = [(rank["state"], rank["last_message_age_s"]) for rank in one["ranks"][5:7]]
     assert reported == [("ended", 44.0), ("silent", 12.0)]
-    young_rank = replace(RANK, step_ms=None, data_share=None, device=None)
+    young_rank = replace(RANK, step_ms=None, data_share=None, device=None, open_since_ns=None)
     (unknown,) = record(picture(ranks=(young_rank,)), False)["ranks"]
     assert unknown["step_ms"] is unknown["shares"]["data"] is unknown["device"] is None
+    assert unknown["open"]["age_s"] is None
     assert record(picture(), False)["ranks"] is None, "one process alone has no ranks"
 
 

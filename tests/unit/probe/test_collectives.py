@@ -150,6 +150,15 @@ def test_where_the_training_thread_is_comes_with_counters_once_it_is_still(run: 
     assert (True, True) not in run.recorded.asked
 
 
+def test_a_rank_that_never_marks_shows_where_it_is(run: Run) -> None:
+    """A logger or a parameter server that only takes part in collectives."""
+    run.clock.ns += QUIET_NS
+    taken = run.ask(entries=False)
+    here = "test_a_rank_that_never_marks_shows_where_it_is"
+    assert here in [name for name, _, _ in taken.frames]
+    assert run.recorded.asked == [(False, True)], "a first graph may be captured"
+
+
 def test_without_that_driver_counters_are_read_and_no_entries(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

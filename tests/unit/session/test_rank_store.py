@@ -9,6 +9,7 @@ from gpuwatch.tui.model.observations import CollectivesSeen, Greeted, RanksSeen,
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import RankStore
 from gpuwatch.tui.verdict.job.exchange import StepExchange
+from gpuwatch.tui.verdict.job.standing import Doing
 from tests.unit.session.making import HELLO, MS, S, judged, session
 
 PID = 48213
@@ -87,6 +88,21 @@ def test_the_state(fields: dict[str, Any], state: str) -> None:
     store = RankStore(PID)
     store.seen(seen(10, use(0, 10, **fields)))
     assert store.ranks[0].state == state
+
+
+def test_a_rank_without_a_mark_has_no_time_since_its_last() -> None:
+    """It was "in starting for 17 h" on a machine that was up for so long."""
+    store = RankStore(PID)
+    unmarked = {"open_kind": 0, "open_since_ns": 0, "counted": 0}
+    store.seen(seen(60_000, use(0, 60_000), use(1, 60_000, host="node2", **unmarked)))
+    assert store.ranks[1].open_s(60_000 * S) is None
+    job = store.job(60_001 * S)
+    assert job is not None
+    assert job.doing == {
+        0: Doing("forward", 1.02, PID),
+        1: Doing("starting", None, PID + 1, "node2"),
+    }
+    assert job.doing[1].address == f"node2:{PID + 1}"
 
 
 def test_a_rank_that_was_started_anew_has_no_past() -> None:

@@ -10,7 +10,7 @@ from ..statistics import Share, at_most, share_of
 from ..thresholds import ranks as limits
 from .exchange import Fabric, StepExchange, hosts_of
 from .lateness import Late, Lateness
-from .standing import Doing, Pending
+from .standing import Doing, Pending, address_of
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
 
@@ -47,8 +47,8 @@ class RankFacts:
 
     @property
     def address(self) -> str:
-        """What `gpuwatch attach` takes: its pid, on another host "node2:4711"."""
-        return f"{self.host}:{self.pid}" if self.host else str(self.pid)
+        """As `address_of` has it."""
+        return address_of(self.pid, self.host)
 
     @property
     def busy(self) -> float | None:

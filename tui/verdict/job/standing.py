@@ -31,8 +31,21 @@ class Doing:
     """What a rank's training thread does now."""
 
     phase: str
-    age_s: float
-    """Since its last mark."""
+    age_s: float | None
+    """Since its last mark; None before its first: who only takes part in collectives makes none."""
+    pid: int
+    host: str = ""
+    """Where it is; "" for the target's own host."""
+
+    @property
+    def address(self) -> str:
+        """As `address_of` has it."""
+        return address_of(self.pid, self.host)
+
+
+def address_of(pid: int, host: str) -> str:
+    """What `gpuwatch attach` takes: a pid, on another host "node2:4711"."""
+    return f"{host}:{pid}" if host else str(pid)
 
 
 @dataclass(frozen=True, slots=True)

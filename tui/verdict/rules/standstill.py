@@ -7,7 +7,7 @@ from ..code_origin import is_users, where_in
 from ..findings import Evidence
 from ..format import ms, size
 from ..job.facts import Job
-from ..job.standing import Pending, StandingRank
+from ..job.standing import Doing, Pending, StandingRank
 
 RESTART: Final = "NCCL gives up after its timeout (10 min, as set): torchrun starts all ranks anew"
 ORDER: Final = (
@@ -61,6 +61,7 @@ def among_ranks(job: Job, age_s: float) -> Among | None:
 
 def _waited_for(job: Job, pending: Pending, begin: str, what: str) -> Among:
     first = pending.outside[0]
+    doing = job.doing.get(first)
     outside = ranks_text(pending.outside)
     verb = "is" if len(pending.outside) == 1 else "are"
     place = pending.of(first)
@@ -69,11 +70,10 @@ def _waited_for(job: Job, pending: Pending, begin: str, what: str) -> Among:
         headline = f"{begin}{outside} {verb} not in {what}, and answers nothing{at}: its Python "
         headline += "lock is held"
     else:
-        doing = job.doing.get(first)
-        does = f" but in {doing.phase} for {ms(doing.age_s * 1e9)}" if doing is not None else ""
+        phase = _phase(doing) if doing is not None else ""
+        does = f" but in {phase}" if phase else ""
         headline = f"{begin}{outside} {verb} not in {what},{does}{at}"
-    facts = job.facts(first)
-    attach = f": gpuwatch attach {facts.address}" if facts is not None else ""
+    attach = f": gpuwatch attach {doing.address}" if doing is not None else ""
     cause = LOCK if place is not None and place.silent else ORDER
     return Among(
         headline.rstrip(","), _standing(job), (f"see where {outside} {verb}{attach}", cause)
@@ -99,13 +99,18 @@ def _standing(job: Job) -> tuple[Evidence, ...]:
     order = sorted(job.doing, key=lambda rank: (rank not in outside, rank))
     for rank in order[:MOST_RANKS]:
         doing, place = job.doing[rank], pending.of(rank) if pending is not None else None
-        text = f"rank {rank}: {doing.phase} for {ms(doing.age_s * 1e9)}"
+        text = f"rank {rank}: {_phase(doing) or 'no mark yet'}"
         if place is not None and place.way:
             text += f", {' ← '.join(reversed(place.way))}"
         found.append(Evidence(text, "py-spy" if place is not None and place.silent else "hook"))
     if len(order) > MOST_RANKS:
         found.append(Evidence(f"and {len(order) - MOST_RANKS} ranks more", "hook"))
     return tuple(found)
+
+
+def _phase(doing: Doing) -> str:
+    """ "backward for 41 s"; "" before its first mark."""
+    return f"{doing.phase} for {ms(doing.age_s * 1e9)}" if doing.age_s is not None else ""
 
 
 def _users(place: StandingRank) -> str:

@@ -21,7 +21,7 @@ from ..text import Row, Span, clip, row, rule
 # A rank in one row: its strip over time, and the figures that distinguish it from the others.
 
 STUCK_STEPS: Final = 2.0
-STUCK_NS: Final = 2_000_000_000
+STUCK_S: Final = 2.0
 """A phase that is open for longer than so many steps, and than this, is worth a word."""
 NAME: Final = 12
 """Cells before the strip: " ●▲ r12 #3  "."""
@@ -122,10 +122,10 @@ def where_words(rank: Rank, now_ns: int) -> str:
         return f"silent {duration((now_ns - rank.last_seen_ns) / 1e9)}"
     if rank.state != "live":
         return rank.state
-    open_ns = now_ns - rank.open_since_ns
-    if open_ns > max(STUCK_NS, STUCK_STEPS * 1e6 * (rank.step_ms or 0.0)) and rank.open_since_ns:
+    open_s = rank.open_s(now_ns)
+    if open_s is not None and open_s > max(STUCK_S, STUCK_STEPS * (rank.step_ms or 0.0) / 1e3):
         phase = _TITLES.get(rank.open_phase, rank.open_phase)
-        return f"{clip(phase, 9)} {duration(open_ns / 1e9)}"
+        return f"{clip(phase, 9)} {duration(open_s)}"
     return count(rank.steps)
 
 

@@ -220,9 +220,11 @@ def among(
     age_s: float = 41.0,
     doing: str = "other",
     phase: str = "backward",
+    late_s: float | None = 41.0,
 ) -> Finding | None:
-    """Rank 0 of two, whose backward has not ended for a while; `doing`: what rank 1 does."""
-    each = {0: Doing(phase, age_s), 1: Doing(doing, age_s)}
+    """Rank 0 of two, whose backward has not ended for a while; `doing`: what rank 1 does, for
+    `late_s`."""
+    each = {0: Doing(phase, age_s, 700), 1: Doing(doing, late_s, 701)}
     run_of = replace(
         job(rank(0, target=True), rank(1), exchange=None),
         pending=pending,
@@ -267,6 +269,21 @@ def test_each_ranks_line_is_given_that_of_the_late_one_first() -> None:
         "rank 1: other for 41 s, fetch (data.py:30) ← main (train.py:7)",
         "rank 0: backward for 41 s, all_reduce (distributed.py:2) ← main (train.py:9)",
     ]
+
+
+def test_a_rank_that_never_marked_is_named_with_its_line_and_pid() -> None:
+    """A logger or a parameter server that only takes part in collectives."""
+    way = ("main (train.py:30)", "serve (train.py:14)")
+    pending = replace(LATE, ranks=(StandingRank(1, way),))
+    found = among(pending, doing="starting", late_s=None)
+    assert found is not None
+    assert found.headline == (
+        "no progress for 41 s: rank 1 is not in all_reduce 431 of 1.0 MiB, at serve (train.py:14)"
+    )
+    assert found.evidence[1].text == (
+        "rank 1: no mark yet, serve (train.py:14) ← main (train.py:30)"
+    )
+    assert "attach 701" in found.advice[0]
 
 
 def test_a_rank_whose_lock_is_held_answers_nothing() -> None:
