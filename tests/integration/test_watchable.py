@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpuwatch.tui.discovery.pids import find_watchable
+from gpuwatch.tui.cli.export import NamedJob
+from gpuwatch.tui.discovery.pids import find_watchable, meant_now
 from gpuwatch.tui.discovery.sockets import open_socket
 from gpuwatch.tui.discovery.targets import pids_inside
 from gpuwatch.tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
@@ -202,6 +204,24 @@ def test_who_has_a_rank_of_its_own_and_spawns_more_opens_the_first_of_those(
         assert [find_watchable(pid).pid for pid in ranks] == ranks
     assert found.pid == ranks[0]
     assert "started 2 ranks: watching rank" in found.notes[0]
+
+
+def test_a_spawned_rank_that_was_taken_for_a_worker_is_meant_once_it_trains(tmp_path: Path) -> None:
+    """It reads its data first, say. An exporter of one of them then has all of its job."""
+    numbers = "os.environ['RANK'] = multiprocessing.current_process().name[-1]"
+    trains = f"{numbers}; os.environ['WORLD_SIZE'] = '2'; {TRAINS}"
+    later = f"import signal; signal.signal(signal.SIGUSR1, lambda *_: exec({trains!r}))"
+    with spawning(tmp_path, later) as (parent, ranks):
+        assert {find_watchable(pid).pid for pid in ranks} == {parent}
+        assert [meant_now(pid, parent) for pid in (parent, *ranks)] == [parent] * 3
+        exported = NamedJob(ranks[1], parent)
+        assert exported.here() == [parent]
+        for pid in ranks:
+            os.kill(pid, signal.SIGUSR1)
+        assert until(lambda: [meant_now(pid, parent) for pid in ranks] == ranks)
+        assert meant_now(parent, parent) == ranks[0]
+        assert meant_now(ranks[1], ranks[0]) == ranks[0], "who is at work stays"
+        assert exported.here() == sorted(ranks)
 
 
 @pytest.mark.parametrize("more", [{}, {"RANK": "0", "WORLD_SIZE": "1"}])

@@ -275,8 +275,8 @@ def _watch_with(arguments: argparse.Namespace, alerting: Alerting | None) -> int
             write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
         if (arguments.bell or arguments.desktop) and (reason := why_no_signs()) is not None:
             write_notes([f"gpuwatch: no --bell and no --desktop: {reason}"])
-        return _without_screen(arguments, make(found.pid))
-    first = _connecting(found, stacks=not arguments.no_stacks)
+        return _without_screen(arguments, make(arguments.pid))
+    first = _connecting(arguments.pid, found, stacks=not arguments.no_stacks)
     first.recording.tape.whole_argv = arguments.argv
     if alerting is None:
         return show_screen(first, appearance_of(arguments), make_rank)
@@ -291,8 +291,9 @@ def _watch_live(pid: int, stacks: bool, whole_argv: bool) -> "LiveProvider":
     return watch_live(pid, stacks, whole_argv=whole_argv)
 
 
-def _connecting(found: "Watchable", stacks: bool) -> "LiveProvider":
-    """For the first frame, which waits for nothing that watching needs."""
+def _connecting(pid: int, found: "Watchable", stacks: bool) -> "LiveProvider":
+    """For the first frame, which waits for nothing that watching needs. `found`: what the pid
+    means."""
     from .. import clock
     from ..model.snapshot import unseen
     from ..session.live import LiveProvider
@@ -300,7 +301,7 @@ def _connecting(found: "Watchable", stacks: bool) -> "LiveProvider":
     def connect(tape: "Tape") -> "Connection":
         from . import target
 
-        return target.connect(found.pid, stacks, tape)
+        return target.connect(pid, stacks, tape)
 
     return LiveProvider(unseen(found.pid, found.script, clock.now_ns(), clock.now_unix()), connect)
 

@@ -142,23 +142,51 @@ def _finder(pid: int | None, without_probe: bool) -> Callable[[], Iterable[int]]
     Raises GpuwatchError where a process was named that cannot be watched."""
     from ..discovery.candidates import find_candidates
     from ..discovery.targets import find_probes
-    from ..sources.launcher import job_of
 
     if pid is None and without_probe:
         return lambda: [one.pid for one in find_candidates()]
     if pid is None:
         return lambda: [one.pid for one in find_probes()]
-    named = resolve(pid).pid
-    ranks = {one.pid: one.hello.world_size or 1 for one in find_probes()}
-    if ranks.get(named, 1) < 2:
-        return lambda: [named]
-    job = job_of(named)
-    # By what the ranks have in common: an elastic launcher starts them anew under other pids.
-    return lambda: [
-        one.pid
-        for one in find_probes()
-        if (one.hello.world_size or 1) > 1 and job_of(one.pid) == job
-    ]
+    return NamedJob(pid, resolve(pid).pid).here
+
+
+class NamedJob:
+    """The process that was named, and its job's ranks here: that it is one of several may be known
+    long after it was named."""
+
+    def __init__(self, pid: int, watched: int) -> None:
+        self._pid = pid
+        self._watched = watched
+        self._job: tuple[str, ...] | None = None
+        """What the ranks have in common: an elastic launcher starts them anew under other pids."""
+
+    def here(self) -> list[int]:
+        """Their pids."""
+        from ..discovery.pids import meant_now
+        from ..discovery.targets import find_probes
+        from ..sources.launcher import job_of
+
+        if self._job is None:
+            self._watched = meant_now(self._pid, self._watched)
+            if not _is_of_several(self._watched):
+                return [self._watched]
+            self._job = job_of(self._watched)
+        return [
+            one.pid
+            for one in find_probes()
+            if (one.hello.world_size or 1) > 1 and job_of(one.pid) == self._job
+        ]
+
+
+def _is_of_several(pid: int) -> bool:
+    """Its probe says that its job has more ranks."""
+    from ..discovery.targets import own_page
+
+    opened = own_page(pid)
+    if opened is None:
+        return False
+    opened.close()
+    return (opened.hello.world_size or 1) > 1
 
 
 def _export(

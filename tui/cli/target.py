@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from .. import clock
-from ..discovery.pids import Watchable, find_watchable
+from ..discovery.pids import Watchable, find_watchable, meant_now
 from ..discovery.targets import own_page, python_of
 from ..errors import NothingToMeasureError
 from ..messages import Hello
@@ -18,6 +18,7 @@ from ..session.judge import Annotate
 from ..session.live import Connection, LiveProvider
 from ..session.session import Session
 from ..sources.feed import FeedSource
+from ..sources.launcher import FIND_NS
 from ..sources.process import ProcessSource
 from ..sources.without_probe import SEARCH_NS, PageSource
 from ..verdict.engine import Engine
@@ -67,7 +68,8 @@ def connect(
     hello = found.page.hello if found.page else None
     header = partial(header_of, found, hello, started_ns, clock.now_unix())
     sources = _sources(found, stacks, session, ranks_of, count_flops)
-    return Connection(session, sources, header)
+    meaning = Meaning(pid, found.pid)
+    return Connection(session, [*sources, meaning], header, lambda: meaning.is_another)
 
 
 def connect_ranks(pid: int, tape: Tape, whole: "WholeJob") -> Connection:
@@ -100,17 +102,20 @@ def _sources(
 
     pid, opened = found.pid, found.page
     sources: list[Source] = [ProcessSource(pid), NvmlSource(pid)]
+    ranks = partial(ranks_of or _own_ranks, pid)
     if opened is None:
         from ..sources.without_probe import WithoutProbe
 
         lacks = session.lacks_stacks
-        sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks))
+        alone = WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks)
+        sources.insert(0, alone)
+        sources.append(LateRanks(lambda: alone.hello, ranks))
     else:
         feed = FeedSource(opened.hello, pid, session.lacks_stacks, count_flops)
-        page, ranks = PageSource(opened, pid), partial(ranks_of or _own_ranks, pid)
+        page = PageSource(opened, pid)
         sources[:0] = [page, feed]
         several = _is_of_several(opened.hello)
-        sources.append(ranks(opened.hello) if several else LateRanks(page, ranks))
+        sources.append(ranks(opened.hello) if several else LateRanks(lambda: page.hello, ranks))
     if stacks:
         from ..sources.stacks import StacksSource
 
@@ -135,8 +140,11 @@ class LateRanks:
 
     name: Final = "ranks"
 
-    def __init__(self, page: PageSource, ranks_of: Callable[[Hello], Source]) -> None:
-        self._page = page
+    def __init__(
+        self, hello: Callable[[], Hello | None], ranks_of: Callable[[Hello], Source]
+    ) -> None:
+        """`hello`: as it is now; None while there is no probe."""
+        self._hello = hello
         self._ranks_of = ranks_of
         self._ranks: Source | None = None
 
@@ -151,9 +159,10 @@ class LateRanks:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """What is seen of the ranks."""
         if self._ranks is None:
-            if not _is_of_several(self._page.hello):
+            hello = self._hello()
+            if hello is None or not _is_of_several(hello):
                 return []
-            found = self._ranks_of(self._page.hello)
+            found = self._ranks_of(hello)
             found.open()
             self._ranks = found
         return self._ranks.poll(now_ns)
@@ -162,6 +171,30 @@ class LateRanks:
         """Let go of them."""
         if self._ranks is not None:
             self._ranks.close()
+
+
+class Meaning:
+    """Looks now and then whether a pid means another process than the one that is watched for it,
+    as long as that one does nothing."""
+
+    name: Final = "probe"
+    interval_ns = FIND_NS
+
+    def __init__(self, pid: int, watched: int) -> None:
+        self._pid = pid
+        self._watched = watched
+        self.is_another = False
+
+    def open(self) -> None:
+        """Nothing is held."""
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        """Nothing is observed."""
+        self.is_another = meant_now(self._pid, self._watched) != self._watched
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def _own_ranks(pid: int, hello: Hello) -> Source:

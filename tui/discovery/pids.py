@@ -7,7 +7,7 @@ from typing import Final
 
 import psutil
 
-from ..errors import NoProcessError, NothingToMeasureError
+from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError
 from .command_lines import environ_of, has_torch, is_worker
 from .sockets import check_socket
 from .state_page import OpenPage, pages_of
@@ -50,6 +50,23 @@ def find_watchable(pid: int) -> Watchable:
     if _is_at_work(page):
         return Watchable(pid, page, script_of_process(process))
     return _waiting(process, page)
+
+
+def meant_now(pid: int, watched: int) -> int:
+    """The process that a pid means by now: `watched`, which is watched for it, or another. What
+    spawns ranks, and a rank that was taken for its worker, are known by what they do: that may be
+    minutes after one of them was named. Cheap while nothing does: it asks the kernel for what is
+    below."""
+    if _is_busy(watched) or not any(map(_is_busy, (pid, *_below(watched)))):
+        return watched
+    try:
+        found = find_watchable(pid)
+    except (GpuwatchError, psutil.Error):
+        return watched  # there are several by now, or it has just ended
+    if found.page is None:
+        return watched
+    found.page.close()
+    return found.pid
 
 
 def _waiting(process: psutil.Process, page: OpenPage) -> Watchable:
@@ -207,12 +224,8 @@ def _launches(process: psutil.Process, below: Sequence[psutil.Process]) -> bool:
 
 def _trains_for_sure(process: psutil.Process) -> bool:
     """It has a probe at work, or has joined others that train."""
-    page = own_page(process.pid)
-    if page is not None:
-        at_work = _is_at_work(page)
-        page.close()
-        if at_work:
-            return True
+    if _is_busy(process.pid):
+        return True
     threads = Path(PROC / str(process.pid) / "task").glob("*/comm")
     return any(name.startswith(IN_A_GROUP) for name in map(_text_of, threads))
 
@@ -222,11 +235,31 @@ def _is_at_work(page: OpenPage) -> bool:
     return page.words().open_kind != 0
 
 
+def _is_busy(pid: int) -> bool:
+    """It has a probe at work."""
+    page = own_page(pid)
+    if page is None:
+        return False
+    at_work = _is_at_work(page)
+    page.close()
+    return at_work
+
+
+def _below(pid: int) -> list[int]:
+    """All processes below one, by the kernel's own lists."""
+    try:
+        threads = list((PROC / str(pid) / "task").iterdir())
+    except OSError:
+        return []  # it has just ended
+    children = [int(word) for one in threads for word in _text_of(one / "children").split()]
+    return [*children, *(below for child in children for below in _below(child))]
+
+
 def _text_of(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except OSError:
-        return ""  # the thread has just ended
+        return ""  # the thread has just ended, or the kernel keeps no such list
 
 
 def _trains(process: psutil.Process) -> bool:

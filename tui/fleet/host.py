@@ -40,6 +40,8 @@ class _Target:
     provider: SnapshotProvider
     run: str
     job: tuple[str, ...]
+    watched: int
+    """Whom its pid means: a rank may turn up below what was named."""
     phases: PhaseNames = field(default_factory=PhaseNames)
     ended_ns: int | None = None
     last: Snapshot | None = None
@@ -130,10 +132,23 @@ class HostWatch:
             target.provider.close()
             del self._targets[target.pid]
             return
+        if snapshot.pid != target.watched and not self._moved(target, snapshot.pid):
+            return
         if snapshot.status.state == "ended":
             target.ended_ns = now
             target.last = snapshot
             target.provider.close()
+
+    def _moved(self, target: _Target, pid: int) -> bool:
+        """It watches another process now. Whether that is not watched already."""
+        del self._targets[target.pid]
+        if pid in self._targets:
+            target.provider.close()
+            return False
+        target.pid = target.watched = pid
+        target.job = self._job_of(pid)
+        self._targets[pid] = target
+        return True
 
     def _take_up(self, pid: int, now: int) -> None:
         refused_ns = self._refused_ns.get(pid)
@@ -147,7 +162,7 @@ class HostWatch:
             provider.start()
             first = provider.snapshot()  # that is what begins it
             run = self._run or run_name(pid, first)
-            target = _Target(pid, provider, run, self._job_of(pid))
+            target = _Target(pid, provider, run, self._job_of(pid), first.pid)
         except Exception as error:  # not even a thread may be left for it: the others go on
             self._fail(pid, error, now)
             if provider is not None:

@@ -317,7 +317,7 @@ class _Collecting:
             from ..session.collector import Collector
 
             try:
-                session, sources, _ = connect()
+                session, sources, *_ = connect()
                 watching = Collector(sources, session, lambda _: None, lambda: False, self._clock)
                 watching.run(self._stop)
             except GpuwatchError as error:

@@ -101,11 +101,11 @@ class Collector:
         """When the next snapshot is due, in step with the sources."""
         self._stop = Event()
 
-    def run(self, stop: Event) -> None:
-        """Turn until `stop` is set, then close the sources."""
+    def run(self, stop: Event, until: Callable[[], bool] = lambda: False) -> None:
+        """Turn until `stop` is set or `until` says so, then close the sources."""
         self._stop = stop
         try:
-            while not stop.is_set():
+            while not (stop.is_set() or until()):
                 next_ns = self.turn()
                 wait_s = (next_ns - self._clock.now_ns()) / 1e9
                 stop.wait(min(max(wait_s, 0.0), LONGEST_SLEEP_S))

@@ -38,6 +38,8 @@ class Connection(NamedTuple):
     session: "Session"
     sources: list[Source]
     header: HeaderFrom
+    means_another: Callable[[], bool] = lambda: False
+    """Whether the pid that was named means another process by now."""
 
 
 Connect = Callable[[Tape], Connection]
@@ -152,14 +154,29 @@ class LiveProvider:
         try:
             if self._connection is None:
                 self.connect()
-            assert self._connection is not None
-            session, sources, _ = self._connection
-            publish, is_read, clock = self._publish, self._was_read, self._clock
-            Collector(sources, session, publish, is_read, clock).run(self._stop)
+            while not self._watched():
+                self._move()
         except GpuwatchError as error:
             self._publish(as_ended(self._published, str(error).splitlines()[0]))
         except BaseException as error:  # shown by whoever reads next, on a thread that can
             self._fault = error
+
+    def _watched(self) -> bool:
+        """Watch until it is to end; False where the pid means another process before that. A
+        recording is of one process."""
+        assert self._connection is not None
+        session, sources, _, means_another = self._connection
+        collector = Collector(sources, session, self._publish, self._was_read, self._clock)
+        collector.run(self._stop, lambda: means_another() and not self.recording.is_under_way)
+        return self._stop.is_set()
+
+    def _move(self) -> None:
+        """Watch what the pid means by now: nothing of the process before is its own."""
+        self.recording.tape = Tape(self.recording.tape.whole_argv)
+        if self._history is not None:
+            self._history = History()
+        self.connect()
+        self.report(f"{self._published.pid} trains: it is watched from here on")
 
     def _was_read(self) -> bool:
         was_read, self._is_read = self._is_read, False
@@ -218,6 +235,11 @@ class LiveRecording:
         events = sorted((*snapshot.events, *self._events), key=lambda event: event.t_ns)
         status = replace(snapshot.status, recording=str(recorder.path) if recorder else None)
         return replace(snapshot, status=status, events=tuple(events[-MOST_EVENTS:]))
+
+    @property
+    def is_under_way(self) -> bool:
+        """One is written."""
+        return self._recorder is not None
 
     def close(self) -> None:
         """End it, and wait for the disk."""

@@ -138,6 +138,11 @@ class WithoutProbe:
         """The feed's pace, once there is one."""
         return SEARCH_NS if self._feed is None else self._feed.interval_ns
 
+    @property
+    def hello(self) -> Hello | None:
+        """Of the probe that came, as it was read last."""
+        return None if self._page is None else self._page.hello
+
     def open(self) -> None:
         """Nothing is held until a probe comes."""
 

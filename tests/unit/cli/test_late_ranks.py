@@ -45,7 +45,7 @@ def test_its_ranks_are_looked_for_as_soon_as_it_does() -> None:
         found.append(hello)
         return ranks
 
-    late = LateRanks(source, ranks_of)  # type: ignore[arg-type]
+    late = LateRanks(lambda: source.hello, ranks_of)  # type: ignore[arg-type]
     try:
         source.poll(0)
         assert (late.poll(0), late.interval_ns) == ([], S)

@@ -82,6 +82,20 @@ def test_processes_come_and_go_and_the_end_stays_in_sight_for_a_while() -> None:
     assert [one.closed for one in host.providers.values()] == [1, 1]
 
 
+def test_a_rank_that_turns_up_below_what_was_named_takes_its_place() -> None:
+    host = Host()
+    host.running = [1]
+    host.watch.look()
+    host.providers[1].shown = picture(pid=2)
+    host.running = [2, 3]
+    assert host.watch.look() == 2
+    assert (host.pids(), list(host.providers)) == ([2, 3], [1, 3])
+    host.providers[3].shown = picture(pid=2)
+    host.running = [2]
+    assert host.watch.look() == 1, "once, whoever came to watch it"
+    assert (host.pids(), host.providers[3].closed) == ([2], 1)
+
+
 def test_a_process_that_may_not_be_watched_is_named_once_and_tried_again_later() -> None:
     host = Host()
     host.running, host.refused = [1, 2], {1}

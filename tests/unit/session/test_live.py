@@ -156,6 +156,36 @@ def test_a_process_that_has_ended_meanwhile_is_shown_as_ended() -> None:
     provider.close()
 
 
+def test_the_process_that_a_pid_comes_to_mean_is_watched_from_then_on(tmp_path: Path) -> None:
+    """A rank that was spawned is taken for its launcher's worker until it trains. What is recorded
+    stays of one process."""
+    sources, moved = {4711: Source(), 48213: Source()}, threading.Event()
+    pids = iter(sources)
+
+    def connect(tape: Tape) -> Connection:
+        pid = next(pids)
+        session = Session(pid, "train.py", 0, ScriptedEngine(), tape=tape)
+        means_another = moved.is_set if pid == 4711 else lambda: False
+        return Connection(session, [sources[pid]], lambda _: HEADER, means_another)
+
+    provider = LiveProvider(FIRST, connect).connect()
+    provider.recording.begin(tmp_path / "launcher.gpuwatch", overwrite=True)
+    tape = provider.recording.tape
+    provider.start()
+    until(lambda: provider.moment(None).snapshot.steps)
+    moved.set()
+    polls = sources[4711].polls
+    until(lambda: sources[4711].polls > polls + 2)
+    assert provider.snapshot().pid == 4711
+    provider.toggle_recording()
+    until(lambda: provider.snapshot().pid == 48213 and provider.snapshot().steps)
+    assert sources[4711].closed == 1
+    assert provider.recording.tape is not tape
+    assert provider.news == "48213 trains: it is watched from here on"
+    provider.close()
+    assert sources[48213].closed == 1
+
+
 def test_a_read_does_not_wait_while_a_source_holds_up_the_thread(made: Made) -> None:
     hold = Hold()
     provider = made(Source(lambda polls: hold.wait() if polls == 5 else None))
