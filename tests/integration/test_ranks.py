@@ -108,6 +108,17 @@ def test_ranks_that_were_started_one_by_one_are_found(tmp_path: Path) -> None:
         assert found(first.pids[0]) == found(second.pids[0]) == list(enumerate(pids))
 
 
+def test_a_rank_that_a_signal_holds_is_seen_as_that(tmp_path: Path) -> None:
+    with (
+        launched(tmp_path, local=2, world=2, port=free_port()) as job,
+        looking(job.pids[0]) as looks,
+    ):
+        os.kill(job.pids[1], signal.SIGSTOP)
+        assert until(lambda: [one.stopped for one in looks.look().ranks] == [False, True])
+        os.kill(job.pids[1], signal.SIGCONT)
+        assert until(lambda: not looks.look().ranks[1].stopped)
+
+
 def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> None:
     with (
         launched(tmp_path / "a", local=2, world=2, port=free_port()) as job,

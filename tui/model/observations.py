@@ -287,6 +287,7 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Of the interval in which anything ran on its device, by the device's own counters, and…"""
     device_sm_percent: float | None = None
     """…of its multiprocessors that were at work; None without counters, or an older recording."""
+    stopped: bool = False  # the kernel holds it: a signal or a debugger does
 
 
 class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):

@@ -185,8 +185,8 @@ class Rank:
     pid: int
     is_target: bool
     state: str
-    """"live", "silent" (no word from the probe), "unwatched" (it took itself out), "no link" to its
-    host, "ended"."""
+    """"live", "silent" (no word from the probe), "stopped" (and the kernel holds it), "unwatched"
+    (it took itself out), "no link" to its host, "ended"."""
     steps: int
     """Completed since its probe was armed."""
     step_ms: float | None

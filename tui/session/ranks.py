@@ -210,6 +210,7 @@ class RankStore:
             on_gpu=on_gpu,
             pending=self._pending,
             ended=tuple(rank.rank for rank in self.ranks if rank.state == "ended"),
+            stopped=tuple(rank.rank for rank in self.ranks if rank.state == "stopped"),
             reading=not self._exchanges
             and self._first_ns is not None
             and now_ns - self._first_ns < limits.READ_NS,
@@ -333,4 +334,6 @@ def _state(use: RankUse, now_ns: int) -> str:
         return "ended"
     if use.state in OUT:
         return "unwatched"
-    return "silent" if now_ns - use.heartbeat_ns > SILENT_NS else "live"
+    if now_ns - use.heartbeat_ns <= SILENT_NS:
+        return "live"
+    return "stopped" if use.stopped else "silent"

@@ -78,6 +78,8 @@ def _rank(child: psutil.Process, inherited: Mapping[str, str]) -> SiblingRank | 
 
 ENDED: Final = ("Z", "X")
 """States of a process that has ended and is not reaped."""
+STOPPED: Final = ("T", "t")
+"""…and of one that a signal or a debugger holds."""
 
 
 class Stat(NamedTuple):
@@ -97,10 +99,17 @@ def stat_of(pid: int) -> Stat | None:
     return Stat(fields[0].decode(), int(fields[1]), int(fields[19]))
 
 
+def state_of(pid: int, start_ticks: int) -> str | None:
+    """The kernel's letter for what the very process does; None when it has ended."""
+    stat = stat_of(pid)
+    if stat is None or stat.start_ticks != start_ticks or stat.state in ENDED:
+        return None
+    return stat.state
+
+
 def is_running(pid: int, start_ticks: int) -> bool:
     """Whether the very process is still there, and no zombie."""
-    stat = stat_of(pid)
-    return stat is not None and stat.start_ticks == start_ticks and stat.state not in ENDED
+    return state_of(pid, start_ticks) is not None
 
 
 SPARE_FILES: Final = 96

@@ -26,7 +26,15 @@ from .collectives import (
     why_not,
 )
 from .lacking import NOT_WHOLE, Lacking, has_collectives
-from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
+from .launcher import (
+    SPARE_FILES,
+    STOPPED,
+    is_running,
+    local_ranks,
+    ranks_here,
+    room_for_pages,
+    state_of,
+)
 from .marks.reader import MarkReader
 from .rank_devices import FIND_NS, DeviceUse, RankDevices
 from .standing import Standstill
@@ -246,6 +254,7 @@ class _Member:
     def use(self, device: DeviceUse | None) -> RankUse:
         """What its page says, and the steps that are new on it."""
         words = self.page.words()
+        kernel_state = state_of(self.pid, self.page.hello.start_ticks)
         if self._next is None:
             self._next = max(0, words.marks - FIRST_MARKS)
         first, body = self.page.marks(self._next)
@@ -259,7 +268,7 @@ class _Member:
         return RankUse(
             rank=self.page.hello.rank or 0,
             pid=self.pid,
-            running=self.is_running,
+            running=kernel_state is not None,
             state=words.state,
             steps=words.steps,
             open_kind=words.open_kind,
@@ -281,4 +290,5 @@ class _Member:
             device_others_sm=device.others_sm if device else None,
             device_active_percent=device.active_percent if device else None,
             device_sm_percent=device.sm_percent if device else None,
+            stopped=kernel_state in STOPPED,
         )

@@ -78,6 +78,8 @@ def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
     [
         ({}, "live"),
         ({"heartbeat_ns": 6 * S}, "silent"),
+        ({"heartbeat_ns": 6 * S, "stopped": True}, "stopped"),
+        ({"stopped": True}, "live"),  # who looks at its stack may hold it for a moment
         ({"state": page.STATE_DISARMED}, "unwatched"),
         ({"state": page.STATE_UNINSTALLED}, "unwatched"),
         ({"state": page.STATE_ENDED}, "ended"),
@@ -103,6 +105,14 @@ def test_a_rank_without_a_mark_has_no_time_since_its_last() -> None:
         1: Doing("starting", None, PID + 1, "node2"),
     }
     assert job.doing[1].address == f"node2:{PID + 1}"
+
+
+def test_the_job_has_the_ranks_that_are_stopped() -> None:
+    store = RankStore(PID)
+    store.seen(seen(10, use(0, 10), use(1, 10, heartbeat_ns=6 * S, stopped=True)))
+    job = store.job(10 * S)
+    assert job is not None
+    assert job.stopped == (1,)
 
 
 def test_a_rank_that_was_started_anew_has_no_past() -> None:

@@ -267,6 +267,8 @@ class Job:
     """While nothing moves."""
     ended: tuple[int, ...] = ()
     """Ranks here whose process has ended, while others run."""
+    stopped: tuple[int, ...] = ()
+    """Ranks here that a signal or a debugger holds, for some seconds."""
     reading: bool = False
     """Its collectives have been asked for, not long ago, and none are known yet."""
     doing: Mapping[int, Doing] = field(default_factory=dict)

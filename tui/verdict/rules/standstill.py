@@ -31,13 +31,15 @@ class Among(NamedTuple):
 
 
 def among_ranks(job: Job, age_s: float) -> Among | None:
-    """Where ranks stand in a collective, or one of them has ended; else None."""
+    """Where ranks stand in a collective, or one of them has ended or is stopped; else None."""
     age, pending = ms(age_s * 1e9), job.pending
     if job.ended:
         ended = ranks_text(job.ended)
         headline = f"no progress for {age}: {ended} ended, and the others wait"
         advice = (f"see how {ended} ended: its last lines of output, dmesg for a kill", RESTART)
         return Among(headline, _standing(job), advice)
+    if job.stopped:
+        return _held(job, age)
     if pending is None:
         return None
     if crossed := pending.crossed:
@@ -57,6 +59,26 @@ def among_ranks(job: Job, age_s: float) -> Among | None:
         advice = ("look at ranks on other hosts, or at the network between them", RESTART)
         return Among(headline, _standing(job), advice)
     return _waited_for(job, pending, f"no progress for {age}: ", what)
+
+
+def _held(job: Job, age: str) -> Among:
+    """The kernel holds some: nothing in the run is wrong."""
+    held = ranks_text(job.stopped)
+    verb = "is" if len(job.stopped) == 1 else "are"
+    headline = f"no progress for {age}: {held} {verb} stopped, and the others wait"
+    pids: dict[str, list[str]] = {}
+    for rank in job.stopped[:MOST_RANKS]:
+        pids.setdefault(job.doing[rank].host, []).append(str(job.doing[rank].pid))
+    wake = [
+        f"kill -CONT {' '.join(each)}" + (f" on {host}" if host else "")
+        for host, each in pids.items()
+    ]
+    advice = (
+        f"if it should go on: {', '.join(wake)}",
+        "who stops it: SIGSTOP, Ctrl-Z, a debugger, or the scheduler that suspends its job",
+    )
+    listed = Evidence(f"the kernel lists {held} in state T", "proc")
+    return Among(headline, (listed, *_standing(job)), advice)
 
 
 def _waited_for(job: Job, pending: Pending, begin: str, what: str) -> Among:
@@ -92,8 +114,8 @@ def _standing(job: Job) -> tuple[Evidence, ...]:
     pending, found = job.pending, []
     if pending is not None and pending.inside:
         text = f"in it: {ranks_text(pending.inside)}"
-        if pending.outside:
-            text += f"; not: {ranks_text(pending.outside)}"
+        if absent := [rank for rank in pending.outside if rank not in job.stopped]:
+            text += f"; not: {ranks_text(absent)}"
         found.append(Evidence(text, "collectives"))
     outside = pending.outside if pending is not None else ()
     order = sorted(job.doing, key=lambda rank: (rank not in outside, rank))

@@ -221,6 +221,7 @@ def among(
     doing: str = "other",
     phase: str = "backward",
     late_s: float | None = 41.0,
+    stopped: tuple[int, ...] = (),
 ) -> Finding | None:
     """Rank 0 of two, whose backward has not ended for a while; `doing`: what rank 1 does, for
     `late_s`."""
@@ -229,6 +230,7 @@ def among(
         job(rank(0, target=True), rank(1), exchange=None),
         pending=pending,
         ended=ended,
+        stopped=stopped,
         doing={one: does for one, does in each.items() if one not in ended},
     )
     steps = even(60, data_ms=1, forward_ms=3, backward_ms=5)
@@ -295,6 +297,22 @@ def test_a_rank_whose_lock_is_held_answers_nothing() -> None:
     )
     assert (found.evidence[1].source, found.evidence[2].source) == ("py-spy", "hook")
     assert "Python lock" in found.advice[1]
+
+
+@pytest.mark.parametrize("outside", [(), (1,)])
+def test_a_rank_that_the_kernel_holds_is_stopped_wherever_it_is(outside: tuple[int, ...]) -> None:
+    """SIGSTOP, Ctrl-Z, a debugger, a scheduler: it was "its Python lock is held"."""
+    silent = StandingRank(1, ("main (train.py:7)",), silent=True)
+    pending = Pending(431, "all_reduce", 1 << 20, (0,), outside, (StandingRank(0), silent))
+    found = among(pending, stopped=(1,))
+    assert found is not None
+    assert found.headline == "no progress for 41 s: rank 1 is stopped, and the others wait"
+    assert [one.text for one in found.evidence[:2]] == [
+        "the kernel lists rank 1 in state T",
+        "in it: rank 0",
+    ]
+    assert "kill -CONT 701" in found.advice[0]
+    assert not any("lock" in line for line in found.advice)
 
 
 def test_ranks_in_different_collectives_disagree() -> None:
