@@ -1,13 +1,14 @@
 """What PyTorch's flight recorder has of the collectives, for a monitor that asks.
 
 Counters are read on the publisher's thread: they touch no event of the device (30 to 110 us on an
-H200). Once no mark has come for `STILL_NS`, and before the first, where the training thread is comes
-with them, and from `QUIET_NS` on those entries that have not ended. Entries query events that are
-not retired, which breaks a CUDA graph capture from any other thread, unless that has declared that
-it may (`_beside_captures`). All of them are read by the training thread, at the end of a step, when
-the device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88 ms
-there, about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
-never for more than `MOST_PPM` of the time. The monitor parses them. GPUWATCH_CONTROL=0 forbids it.
+H200). Once no mark has come for `STILL_NS`, and before the first, where the training thread is
+comes with them, and from `QUIET_NS` on those entries that have not ended. Entries query events that
+are not retired, which breaks a CUDA graph capture from any other thread, unless that has declared
+that it may (`_beside_captures`). All of them are read by the training thread, at the end of a step,
+when the device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88
+ms there, about as long with gloo: seldom, in the same step on all ranks (a moment is asked for),
+and never for more than `MOST_PPM` of the time. The monitor parses them. GPUWATCH_CONTROL=0 forbids
+it.
 
 NCCL's durations need timing, which is switched on for good with the first entries asked for:
 PyTorch has no switch back.
@@ -91,14 +92,13 @@ class Collectives:
         """Read counters and return them; or have entries read at the end of the step that runs at
         `at_ns`, which `answers` then has."""
         why_not = OFF if self._off else _why_not()
+        frames = [] if entries or self._off else self._place(now_ns)
         if why_not:
-            return Taken(now_ns, clock.unix_ns(), entries, 0, [], why_not, [], b"{}")
+            return Taken(now_ns, clock.unix_ns(), entries, 0, [], why_not, frames, b"{}")
         if not entries:
             marked_ns, kind = self._recorder.newest()
-            quiet_ns = now_ns - marked_ns
-            owner = self._recorder.owner if kind == 0 or quiet_ns >= STILL_NS else None
             may_capture = kind in (0, COMPILE_ENTER)
-            return _counters(now_ns, quiet_ns >= QUIET_NS and not may_capture, owner)
+            return _counters(now_ns, now_ns - marked_ns >= QUIET_NS and not may_capture, frames)
         if self._last is not None and now_ns < self._again_ns:
             return self._last
         if len(self._waiting) < MOST_WAITING:
@@ -106,6 +106,12 @@ class Collectives:
             self._waiting[who] = now_ns
             self._recorder.collect_with(self.at)
         return None
+
+    def _place(self, now_ns: int) -> list[tuple[str, str, int]]:
+        """Where the training thread is, once it is still and before its first mark."""
+        marked_ns, kind = self._recorder.newest()
+        is_still = kind == 0 or now_ns - marked_ns >= STILL_NS
+        return stack_of(self._recorder.owner) if is_still else []
 
     def answers(self, now_ns: int) -> list[tuple[bytes, Taken]]:
         """What was read since the last turn, for each who has asked."""
@@ -145,9 +151,8 @@ class Collectives:
         self._taken.append(Taken(began_ns, unix_ns, True, cost_ns, modules, why_not, [], body))
 
 
-def _counters(now_ns: int, with_active: bool, owner: int | None) -> Taken:
-    """Counters; what has not ended, if it is asked for; where the training thread is, if `owner`
-    shows which that is."""
+def _counters(now_ns: int, with_active: bool, frames: list[tuple[str, str, int]]) -> Taken:
+    """Counters, and what has not ended if it is asked for; `frames` go with them."""
     unix_ns = clock.unix_ns()
     body = b""
     if with_active:
@@ -155,7 +160,6 @@ def _counters(now_ns: int, with_active: bool, owner: int | None) -> Taken:
             body = _dump(may, only_active=True)
     if not body or len(body) > MOST_BYTES:
         body = _dump(False, only_active=True)
-    frames = [] if owner is None else stack_of(owner)
     return Taken(now_ns, unix_ns, False, clock.now_ns() - now_ns, [], "", frames, body)
 
 

@@ -13,7 +13,7 @@ from ..timeseries.writer import Growing
 from ..verdict.job.exchange import Fabric, StepExchange
 from ..verdict.job.facts import ExchangeFacts, Job, RankFacts, RankPhase
 from ..verdict.job.late import late_rank
-from ..verdict.job.standing import Doing, Pending
+from ..verdict.job.standing import Doing, Pending, StandingRank
 from ..verdict.thresholds import ranks as limits
 from ..verdict.window import InCollectives
 from .lateness import LateHistory, lateness_by_marks
@@ -84,6 +84,8 @@ class RankStore:
         self._exchanged_ns = 0
         self._history = LateHistory()
         self._fabric: Fabric | None = None
+        self._places: tuple[StandingRank, ...] = ()
+        """Where ranks are that stand in no collective."""
         self._first_ns: int | None = None
         """When several ranks were first seen to make steps."""
         self._pending: Pending | None = None
@@ -155,7 +157,9 @@ class RankStore:
 
     def pending_seen(self, seen: PendingSeen) -> None:
         """Take what stands, or that nothing does any more."""
-        self._pending = None
+        self._pending, self._places = None, ()
+        if seen.number < 0:
+            self._places = seen.ranks
         if seen.number >= 0:
             self._pending = Pending(
                 seen.number,
@@ -209,6 +213,7 @@ class RankStore:
             exchange=exchange,
             on_gpu=on_gpu,
             pending=self._pending,
+            places=self._places,
             ended=tuple(rank.rank for rank in self.ranks if rank.state == "ended"),
             stopped=tuple(rank.rank for rank in self.ranks if rank.state == "stopped"),
             reading=not self._exchanges

@@ -70,7 +70,7 @@ class Standstill:
         fresh = {rank: one for rank, one in answers.items() if one.reply.taken_ns >= moved_ns}
         all_here = len(live) >= seen.world_size
         found = pending_of(fresh, [one.rank for one in silent], all_here)
-        if found is None and all_here:
+        if found is None and moved_ns and all_here:
             return []
         standing = tuple(
             self._standing(one, found, fresh.get(one.rank), frames.get(one.rank)) for one in live
@@ -79,7 +79,7 @@ class Standstill:
             return []
         self._stands = True
         if found is None:
-            # They may be who ranks on other hosts wait for.
+            # They may be who ranks on other hosts wait for, or none has made its first step.
             return [PendingSeen(t_ns=seen.t_ns, number=-1, ranks=standing)]
         return [
             PendingSeen(

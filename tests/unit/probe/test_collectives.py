@@ -159,6 +159,20 @@ def test_a_rank_that_never_marks_shows_where_it_is(run: Run) -> None:
     assert run.recorded.asked == [(False, True)], "a first graph may be captured"
 
 
+def test_before_there_is_a_group_a_rank_shows_where_it_waits_for_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch.distributed", module)
+    taken = run.ask(entries=False)
+    assert "not initialised" in taken.why_not
+    here = "test_before_there_is_a_group_a_rank_shows_where_it_waits_for_one"
+    assert here in [name for name, _, _ in taken.frames]
+    assert run.ask().frames == [], "for entries it costs nothing"
+    run.step()
+    assert run.ask(entries=False).frames == [], "it is at work"
+
+
 def test_without_that_driver_counters_are_read_and_no_entries(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

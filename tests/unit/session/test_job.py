@@ -165,6 +165,19 @@ def test_what_stands_is_forgotten_when_it_moves() -> None:
     assert later.pending is None
 
 
+def test_where_ranks_are_that_stand_in_no_collective_is_in_the_job() -> None:
+    store = store_of(1, 2)
+    places = (StandingRank(1, ("main (train.py:3)",), stays=True),)
+    store.pending_seen(PendingSeen(t_ns=S, number=-1, ranks=places))
+    job = store.job(2 * S)
+    assert job is not None
+    assert (job.pending, job.places) == (None, places)
+    store.pending_seen(PendingSeen(t_ns=2 * S, number=-1))
+    later = store.job(2 * S)
+    assert later is not None
+    assert later.places == ()
+
+
 def test_a_rank_that_has_ended_is_in_the_job_as_that() -> None:
     job = store_of(1, 2, running=False).job(2 * S)
     assert job is not None

@@ -4,6 +4,7 @@ import json
 import os
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuwatch.tui.messages import Collectives
@@ -229,6 +230,19 @@ def test_ranks_that_others_elsewhere_wait_for_have_their_places() -> None:
     assert found.ranks[0].way[-1] == "sleep (train.py:40)"
     all_here = Standstill(Asked(answers(*[reply([], ended)] * 2)), "/bin/false")
     assert all_here.look(ranks_at(100, use(0, 90, 100), use(1, 90, 100))) == []
+
+
+def test_ranks_that_have_made_no_mark_yet_have_their_places() -> None:
+    """One never comes to the group that the other waits for."""
+    frames = [("main", "/a/train.py", 9), ("load", "/a/train.py", 40)]
+    none = reply(why_not="torch.distributed is not initialised", frames=frames)
+    still = Standstill(Asked(answers(none, none)), "/bin/false")
+    starting = [msgspec.structs.replace(use(rank, 0, 100), open_kind=0) for rank in (0, 1)]
+    still.look(ranks_at(100, *starting))
+    (found,) = still.look(ranks_at(102, *starting))
+    assert isinstance(found, PendingSeen)
+    assert (found.number, [one.way[-1] for one in found.ranks]) == (-1, ["load (train.py:40)"] * 2)
+    assert all(one.stays for one in found.ranks)
 
 
 def test_a_rank_that_is_seen_twice_at_one_place_stays_there() -> None:

@@ -10,7 +10,7 @@ from ..statistics import Share, at_most, share_of
 from ..thresholds import ranks as limits
 from .exchange import Fabric, StepExchange, hosts_of
 from .lateness import Late, Lateness
-from .standing import Doing, Pending, address_of
+from .standing import Doing, Pending, StandingRank, address_of
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
 
@@ -265,6 +265,8 @@ class Job:
     on_gpu: bool
     pending: Pending | None = None
     """While nothing moves."""
+    places: tuple[StandingRank, ...] = ()
+    """Where ranks are meanwhile that are in no collective."""
     ended: tuple[int, ...] = ()
     """Ranks here whose process has ended, while others run."""
     stopped: tuple[int, ...] = ()

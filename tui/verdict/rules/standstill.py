@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..code_origin import is_users, where_in
-from ..findings import Evidence
+from ..findings import Evidence, EvidenceSource
 from ..format import ms, size
 from ..job.facts import Job
 from ..job.standing import Doing, Pending, StandingRank
@@ -20,6 +20,8 @@ LOCK: Final = (
 )
 MOST_RANKS: Final = 8
 """Whose place is named."""
+MOST_LINES: Final = 3
+"""At which ranks stay before their first step, that are named."""
 
 
 class Among(NamedTuple):
@@ -63,9 +65,7 @@ def among_ranks(job: Job, age_s: float) -> Among | None:
 
 def _held(job: Job, age: str) -> Among:
     """The kernel holds some: nothing in the run is wrong."""
-    held = ranks_text(job.stopped)
-    verb = "is" if len(job.stopped) == 1 else "are"
-    headline = f"no progress for {age}: {held} {verb} stopped, and the others wait"
+    headline = f"no progress for {age}: {_held_words(job)}, and the others wait"
     pids: dict[str, list[str]] = {}
     for rank in job.stopped[:MOST_RANKS]:
         pids.setdefault(job.doing[rank].host, []).append(str(job.doing[rank].pid))
@@ -77,8 +77,16 @@ def _held(job: Job, age: str) -> Among:
         f"if it should go on: {', '.join(wake)}",
         "who stops it: SIGSTOP, Ctrl-Z, a debugger, or the scheduler that suspends its job",
     )
-    listed = Evidence(f"the kernel lists {held} in state T", "proc")
-    return Among(headline, (listed, *_standing(job)), advice)
+    return Among(headline, (_listed(job), *_standing(job)), advice)
+
+
+def _held_words(job: Job) -> str:
+    """ "rank 1 is stopped"."""
+    return f"{ranks_text(job.stopped)} {'is' if len(job.stopped) == 1 else 'are'} stopped"
+
+
+def _listed(job: Job) -> Evidence:
+    return Evidence(f"the kernel lists {ranks_text(job.stopped)} in state T", "proc")
 
 
 def _waited_for(job: Job, pending: Pending, begin: str, what: str) -> Among:
@@ -124,7 +132,7 @@ def _standing(job: Job) -> tuple[Evidence, ...]:
         text = f"rank {rank}: {_phase(doing) or 'no mark yet'}"
         if place is not None and place.way:
             text += f", {' ← '.join(reversed(place.way))}"
-        found.append(Evidence(text, "py-spy" if place is not None and place.silent else "hook"))
+        found.append(Evidence(text, "hook" if place is None else _seen_by(place)))
     if len(order) > MOST_RANKS:
         found.append(Evidence(f"and {len(order) - MOST_RANKS} ranks more", "hook"))
     return tuple(found)
@@ -133,6 +141,29 @@ def _standing(job: Job) -> tuple[Evidence, ...]:
 def _phase(doing: Doing) -> str:
     """ "backward for 41 s"; "" before its first mark."""
     return f"{doing.phase} for {ms(doing.age_s * 1e9)}" if doing.age_s is not None else ""
+
+
+def before_steps(job: Job) -> tuple[str, tuple[Evidence, ...]]:
+    """Where ranks stay that have made no step, and their ways there: "rank 1 at load (data.py:9),
+    ranks 0 and 2 at main (train.py:13)". The fewest first: the others may wait for them."""
+    if job.stopped:
+        return _held_words(job), (_listed(job),)
+    places = job.places if job.pending is None else job.pending.ranks
+    stay = [one for one in places if one.stays and _users(one)]
+    at: dict[str, list[int]] = {}
+    for one in stay:
+        at.setdefault(_users(one), []).append(one.rank)
+    lines = sorted(at, key=lambda line: len(at[line]))[:MOST_LINES]
+    ways = tuple(
+        Evidence(f"rank {one.rank}: {' ← '.join(reversed(one.way))}", _seen_by(one))
+        for one in stay[:MOST_RANKS]
+    )
+    return ", ".join(f"{ranks_text(at[line])} at {line}" for line in lines), ways
+
+
+def _seen_by(place: StandingRank) -> EvidenceSource:
+    """A probe shows its own place; one that is silent is looked at from outside."""
+    return "py-spy" if place.silent else "hook"
 
 
 def _users(place: StandingRank) -> str:

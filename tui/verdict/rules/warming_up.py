@@ -14,6 +14,7 @@ from ..thresholds.gpu import GPU_CLOCK_DUE_NS
 from ..thresholds.hysteresis import DUE_NS, LEAST_STEPS
 from ..window import StepWindow
 from ..window_selection import enough_of, long_enough
+from .standstill import before_steps
 
 NO_STEP: Final = "no step seen yet"
 LONG_STEP_S: Final = 5.0
@@ -26,6 +27,10 @@ def warming_up(window: StepWindow) -> Finding | None:
         return None
     if not window.steps_seen:
         lasting = _lasting(window, ": the first")
+        stay, ways = before_steps(window.job) if window.job and not window.ended else ("", ())
+        if stay and not lasting:
+            # It may load its data for minutes, or hang: this is where.
+            return state("warming-up", None, "info", f"{NO_STEP}: {stay}", ways)
         return state("warming-up", None, "info", NO_STEP + lasting)
     if not have or have >= enough_of(window.steps):
         # The first steps are left out, or nothing was trained yet: how far off the verdict is.

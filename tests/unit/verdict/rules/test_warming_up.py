@@ -6,7 +6,9 @@ from typing import Any
 from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.job.standing import Pending, StandingRank
 from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.jobs import job
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, open_step, run, window
 
@@ -30,6 +32,32 @@ def test_a_long_first_step_is_reported_with_its_phase() -> None:
     assert found.headline == "no step seen yet: the first has lasted 16 s, now in backward"
     early = open_step("backward", 0.4, step_age_s=1.0, step_lasted_s=1.0)
     assert verdict(window([], open_step=early)).finding.headline == "no step seen yet"
+
+
+def test_ranks_that_make_no_first_step_are_named_by_where_they_stay() -> None:
+    """One never comes to init_process_group, say: it was "no step seen yet" for good."""
+    meet = ("<module> (train.py:13)", "_create_c10d_store (torch/distributed/rendezvous.py:199)")
+    places = (
+        StandingRank(0, meet, stays=True),
+        StandingRank(1, ("<module> (train.py:9)", "load (data.py:3)"), stays=True),
+        StandingRank(2, meet, stays=True),
+        StandingRank(3, ("<module> (train.py:1)",)),
+    )
+    ranks_of = replace(job(exchange=None), places=places)
+    found = verdict(window([], job=ranks_of)).finding
+    assert (found.kind, found.severity) == ("warming-up", "info"), "it may only take long"
+    assert found.headline == (
+        "no step seen yet: rank 1 at load (data.py:3), ranks 0 and 2 at <module> (train.py:13)"
+    )
+    assert found.evidence[1].text == "rank 1: load (data.py:3) ← <module> (train.py:9)"
+    waits = Pending(1, "broadcast", 8, inside=(0,), outside=(1,), ranks=places[:2])
+    standing = replace(ranks_of, places=(), pending=waits)
+    headline = verdict(window([], job=standing)).finding.headline
+    assert "rank 0 at <module> (train.py:13)" in headline
+    held = replace(ranks_of, stopped=(1,))
+    assert verdict(window([], job=held)).finding.headline == "no step seen yet: rank 1 is stopped"
+    moving = replace(ranks_of, places=places[3:])
+    assert verdict(window([], job=moving)).finding.headline == "no step seen yet"
 
 
 HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
