@@ -1,6 +1,7 @@
 """Metrics beside a run's own curves: W&B, MLflow and TensorBoard, through their own clients."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -17,44 +18,89 @@ FACTS: Final[tuple[MetricName, ...]] = ("gpuwatch_verdict_info", "gpuwatch_job_v
 LEFT_OUT: Final = ("gpuwatch_exporter_", "gpuwatch_target_")
 
 
+@dataclass
 class Scalars:
-    """The values of one moment by name, and the step that they belong to."""
+    """The values of one training at a moment by name, and the step that they belong to."""
 
-    def __init__(self, families: Sequence[Family]) -> None:
-        self.step = 0
-        """Of the rank that is furthest."""
-        self.values: dict[str, float] = {}
-        left_out = _ended_before(families)
-        ranks = {
-            dict(sample.labels)["rank"]
-            for family in families
-            for sample in family.samples
-            if family.metric.name == "gpuwatch_target_info"
-        }
+    step: int = 0
+    """Of the rank that is furthest."""
+    values: dict[str, float] = field(default_factory=dict)
+
+
+class Curves:
+    """Which curves are whose. Those of one training are called by what they measure alone; one that
+    comes beside it has its own name before them, for as long as it runs."""
+
+    def __init__(self) -> None:
+        self._names: dict[Labels, str] = {}
+        """Of the training of each target that is logged."""
+
+    def of(self, families: Sequence[Family]) -> list[Scalars]:
+        """The values of each training."""
+        states = _states(families)
+        self._name(_logged(states))
+        found: dict[str, Scalars] = {}
         for family in families:
             for sample in family.samples:
-                if _target_of(sample) in left_out:
+                target = _target_of(sample)
+                name = self._name_of(target, states)
+                if name is None:
                     continue
-                for name, value in _named(family, sample):
-                    rank = dict(sample.labels).get("rank", "0")
-                    prefix = f"gpuwatch/rank {rank}" if len(ranks) > 1 else "gpuwatch"
-                    self.values[f"{prefix}/{name}"] = value
+                rank = f"rank {dict(target)['rank']}" if _is_of_several(target, states) else ""
+                scalars = found.setdefault(name, Scalars())
+                for what, value in _named(family, sample):
+                    path = filter(None, ("gpuwatch", name, rank, what))
+                    scalars.values["/".join(path)] = value
                     if family.metric.name == "gpuwatch_steps_total":
-                        self.step = max(self.step, round(value))
+                        scalars.step = max(scalars.step, round(value))
+        return list(found.values())
+
+    def _name_of(self, target: Labels, states: Mapping[Labels, str]) -> str | None:
+        """None of what is not logged, and of the exporter itself."""
+        if target in states:
+            return self._names.get(target)
+        # What a job has of a rank that is not exported itself.
+        run = dict(target).get("run")
+        return next((name for one, name in self._names.items() if dict(one)["run"] == run), None)
+
+    def _name(self, targets: Sequence[Labels]) -> None:
+        """Ranks of one run share a name. Where two runs are called alike, a rank that is there
+        twice shows it."""
+        self._names = {one: name for one, name in self._names.items() if one in targets}
+        for target in targets:
+            run, pid = dict(target)["run"], dict(target)["pid"]
+            names = ("", run, f"{run} {pid}")
+            if target not in self._names:
+                self._names[target] = next(one for one in names if self._is_free(one, target))
+
+    def _is_free(self, name: str, target: Labels) -> bool:
+        beside = [dict(one) for one, other in self._names.items() if other == name]
+        own = dict(target)
+        return all(one["run"] == own["run"] and one["rank"] != own["rank"] for one in beside)
 
 
-def _ended_before(families: Sequence[Family]) -> set[Labels]:
-    """The targets that have ended, while others run: what is started anew begins at step 0, and the
-    steps of the run before are not its own."""
-    states = {
+def _states(families: Sequence[Family]) -> dict[Labels, str]:
+    """Of each target."""
+    return {
         _target_of(sample): dict(sample.labels)["state"]
         for family in families
         if family.metric.name == "gpuwatch_target_state"
         for sample in family.samples
         if sample.value
     }
-    ended = {target for target, state in states.items() if state == "ended"}
-    return ended if len(ended) < len(states) else set()
+
+
+def _logged(states: Mapping[Labels, str]) -> list[Labels]:
+    """Without the targets that have ended, while others run: what is started anew begins at step 0,
+    and the steps of the run before are not its own."""
+    live = [target for target, state in states.items() if state != "ended"]
+    return live or list(states)
+
+
+def _is_of_several(target: Labels, states: Mapping[Labels, str]) -> bool:
+    """Its run has more ranks here, or had."""
+    run = dict(target)["run"]
+    return len({dict(one)["rank"] for one in states if dict(one)["run"] == run}) > 1
 
 
 def _target_of(sample: Sample) -> Labels:
@@ -102,6 +148,7 @@ class WeightsAndBiases:
         self._wandb = _client("wandb", "wandb", "--wandb")
         self._id = run
         self._run: Any = None
+        self._curves = Curves()
 
     def open(self) -> None:
         """Join the run; offline (WANDB_MODE) a run of its own."""
@@ -122,8 +169,8 @@ class WeightsAndBiases:
 
     def send(self, families: Sequence[Family], at_unix: float) -> None:
         """Log, by the training's steps and not by W&B's."""
-        scalars = Scalars(families)
-        self._run.log({**scalars.values, "gpuwatch/step": scalars.step})
+        for one in self._curves.of(families):
+            self._run.log({**one.values, "gpuwatch/step": one.step})
 
     def close(self) -> None:
         """Hand over what is left."""
@@ -144,6 +191,7 @@ class MlFlow:
         self._metric = _client("mlflow.entities", "mlflow-skinny", "--mlflow").Metric
         self._id = run
         self._mlflow: Any = None
+        self._curves = Curves()
 
     def open(self) -> None:
         """Find the run where MLFLOW_TRACKING_URI says."""
@@ -152,10 +200,11 @@ class MlFlow:
 
     def send(self, families: Sequence[Family], at_unix: float) -> None:
         """Log by the training's steps."""
-        scalars = Scalars(families)
         at_ms = round(at_unix * 1000)
         rows = [
-            self._metric(name, value, at_ms, scalars.step) for name, value in scalars.values.items()
+            self._metric(name, value, at_ms, one.step)
+            for one in self._curves.of(families)
+            for name, value in one.values.items()
         ]
         for first in range(0, len(rows), MOST_IN_A_BATCH):
             self._mlflow.log_batch(self._id, metrics=rows[first : first + MOST_IN_A_BATCH])
@@ -173,6 +222,7 @@ class TensorBoard:
         self._summary = _client("tensorboard.summary", "tensorboard", "--tensorboard")
         self._folder = folder / "gpuwatch"
         self._writer: Any = None
+        self._curves = Curves()
 
     def open(self) -> None:
         """Make the folder."""
@@ -181,9 +231,9 @@ class TensorBoard:
 
     def send(self, families: Sequence[Family], at_unix: float) -> None:
         """Write by the training's steps."""
-        scalars = Scalars(families)
-        for name, value in scalars.values.items():
-            self._writer.add_scalar(name, value, scalars.step, wall_time=at_unix)
+        for one in self._curves.of(families):
+            for name, value in one.values.items():
+                self._writer.add_scalar(name, value, one.step, wall_time=at_unix)
         self._writer.flush()
 
     def close(self) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from gpuwatch.tui.errors import UsageError
 from gpuwatch.tui.fleet import trackers
+from gpuwatch.tui.fleet.metrics import Watched
 from gpuwatch.tui.fleet.push import pushes_of
-from gpuwatch.tui.fleet.trackers import MlFlow, Scalars, TensorBoard, WeightsAndBiases
+from gpuwatch.tui.fleet.trackers import Curves, MlFlow, Scalars, TensorBoard, WeightsAndBiases
 from gpuwatch.tui.model.snapshot import as_ended
 from tests.processes.monitored import until
 from tests.unit.faces.pictures import STEPS, picture
@@ -18,8 +19,14 @@ from tests.unit.fleet.making import HISTOGRAM, as_rank, exported, watched
 AT = 1_700_000_000.25
 
 
+def scalars_of(*every: Watched) -> Scalars:
+    """Of what is one training."""
+    (found,) = Curves().of(exported(*every))
+    return found
+
+
 def test_scalars_are_named_by_what_they_measure() -> None:
-    scalars = Scalars(exported(watched()))
+    scalars = scalars_of(watched())
     assert scalars.step == STEPS.total
     assert scalars.values["gpuwatch/phase_ratio/data.host"] == 0.57
     assert scalars.values["gpuwatch/verdict/input.workers"] == 1.0
@@ -29,7 +36,7 @@ def test_scalars_are_named_by_what_they_measure() -> None:
 
 
 def test_of_several_ranks_each_has_its_own() -> None:
-    scalars = Scalars(exported(*(watched(as_rank(rank, 2), job=("a",)) for rank in (0, 1))))
+    scalars = scalars_of(*(watched(as_rank(rank, 2), job=("a",)) for rank in (0, 1)))
     assert {name.split("/")[1] for name in scalars.values} == {"rank 0", "rank 1"}
 
 
@@ -40,9 +47,52 @@ def test_a_run_that_is_started_anew_has_its_own_steps() -> None:
     ended = watched(as_ended(at_100k, "ended by RuntimeError"))
     anew = watched(picture(pid=2, steps=replace(STEPS, total=10)))
     for order in ((ended, anew), (anew, ended)):
-        scalars = Scalars(exported(*order))
+        scalars = scalars_of(*order)
         assert (scalars.step, scalars.values["gpuwatch/steps"]) == (10, 10.0)
-    assert Scalars(exported(ended)).step == 100_000
+    assert scalars_of(ended).step == 100_000
+
+
+def at_step(pid: int, total: int, run: str) -> Watched:
+    return watched(picture(pid=pid, steps=replace(STEPS, total=total)), run=run)
+
+
+def steps_of(curves: Curves, *every: Watched) -> dict[str, tuple[int, float]]:
+    """By the name of each curve of steps: the step that it is logged at, and its value."""
+    return {
+        name: (one.step, value)
+        for one in curves.of(exported(*every))
+        for name, value in one.values.items()
+        if name.endswith("/steps")
+    }
+
+
+def test_two_trainings_on_a_host_have_curves_of_their_own_at_their_own_steps() -> None:
+    """They were one curve, whose values were those of the first at the step of the furthest."""
+    curves = Curves()
+    old, new = at_step(1, 100_000, "resnet.py"), at_step(2, 10, "gpt.py")
+    assert steps_of(curves, old) == {"gpuwatch/steps": (100_000, 100_000.0)}
+    both = {"gpuwatch/steps": (100_000, 100_000.0), "gpuwatch/gpt.py/steps": (10, 10.0)}
+    for order in ((old, new), (new, old)):
+        assert steps_of(curves, *order) == both
+    ended = watched(as_ended(old.snapshot, "exited normally"), run="resnet.py")
+    assert steps_of(curves, ended, new) == {"gpuwatch/gpt.py/steps": (10, 10.0)}
+
+
+def test_two_trainings_of_one_script_are_told_apart_by_a_rank_that_is_there_twice() -> None:
+    def job_of(first_pid: int, total: int) -> list[Watched]:
+        seen = [as_rank(rank, 2, steps=replace(STEPS, total=total)) for rank in (0, 1)]
+        return [watched(replace(one, pid=first_pid + at)) for at, one in enumerate(seen)]
+
+    curves = Curves()
+    assert steps_of(curves, *job_of(1, 500), *job_of(8, 20)) == {
+        "gpuwatch/rank 0/steps": (500, 500.0),
+        "gpuwatch/rank 1/steps": (500, 500.0),
+        "gpuwatch/train.py/rank 0/steps": (20, 20.0),
+        "gpuwatch/train.py/rank 1/steps": (20, 20.0),
+    }
+    third = at_step(30, 7, "train.py")
+    found = steps_of(curves, *job_of(1, 500), *job_of(8, 20), third)
+    assert found["gpuwatch/train.py 30/rank 0/steps"] == (7, 7.0)
 
 
 def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
