@@ -6,7 +6,12 @@ library implements it. OpenTelemetry's SDK wants to count by itself; what is cou
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPSConnection
+from threading import Timer
 from typing import Any, Final
 from urllib import error, parse, request
 
@@ -37,6 +42,81 @@ class _NoRedirects(request.HTTPRedirectHandler):
         """None to follow: the answer is an error like any other."""
 
 
+class _Limit:
+    """Ends an exchange that takes too long: a timeout of urllib's begins anew with each byte that
+    comes, and a collector, or a proxy before it, may send one now and then for ever."""
+
+    def __init__(self) -> None:
+        self._is_over = False
+        self._opened: list[socket.socket] = []
+        self._timer = Timer(WITHIN_S, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_Limit":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Raises OtlpError where it was ended, whatever has come of it."""
+        self._timer.cancel()
+        for one in self._opened:
+            one.close()
+        if self._is_over:
+            raise OtlpError(f"no whole answer within {WITHIN_S:.0f} s")
+
+    def opened(self, connection: socket.socket) -> None:
+        """A connection of the exchange. What is kept of it is no socket that TLS wraps, or that the
+        client closes behind the head of an answer."""
+        self._opened.append(connection.dup())
+        if self._is_over:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        for one in list(self._opened):
+            with suppress(OSError):  # its other end has closed it, or it has just been let go of
+                one.shutdown(socket.SHUT_RDWR)
+
+
+Opened = Callable[[socket.socket], None]
+
+
+class _Http(HTTPConnection):
+    """Shows its socket as it is opened."""
+
+    opened: Opened
+
+    def connect(self) -> None:
+        """Connect."""
+        super().connect()
+        self.opened(self.sock)
+
+
+class _Https(HTTPSConnection, _Http):
+    """The same, before TLS begins."""
+
+
+class _Opens(request.HTTPHandler, request.HTTPSHandler):
+    """Opens what a limit ends."""
+
+    def __init__(self, limit: _Limit) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def http_open(self, wanted: request.Request) -> Any:
+        """As the standard's own."""
+        return self.do_open(partial(self._made, _Http), wanted)
+
+    def https_open(self, wanted: request.Request) -> Any:
+        """As the standard's own."""
+        return self.do_open(partial(self._made, _Https), wanted)
+
+    def _made(self, kind: type[_Http], host: str, **given: Any) -> _Http:
+        connection = kind(host, **given)
+        connection.opened = self._limit.opened
+        return connection
+
+
 class Otlp:
     """A collector."""
 
@@ -45,7 +125,6 @@ class Otlp:
         self.name = f"otlp {_without_secrets(url)}"
         self._url = endpoint(url)
         self._headers = _headers(environ.get(HEADERS, ""))
-        self._opener = request.build_opener(_NoRedirects)
 
     def open(self) -> None:
         """Each push is a request of its own."""
@@ -55,23 +134,31 @@ class Otlp:
         body = json.dumps(exported(families, at_unix)).encode()
         headers = {**self._headers, "Content-Type": "application/json"}
         posted = request.Request(self._url, body, headers, method="POST")
-        try:
-            with self._opener.open(posted, timeout=WITHIN_S) as reply:
-                answer = reply.read(MOST_ANSWER_BYTES)
-        except error.HTTPError as refused:
-            if 300 <= refused.code < 400:
-                raise OtlpError(
-                    f"status {refused.code}: it redirects, which is not followed: "
-                    "give the URL that it leads to"
-                ) from None
-            answer = refused.read(200).decode(errors="replace")
-            raise OtlpError(f"status {refused.code} {answer}") from None
-        except error.URLError as failed:
-            raise OtlpError(str(failed.reason)) from None
+        with _Limit() as limit:
+            answer = _answer_to(posted, limit)
         _check_taken(answer)
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _answer_to(posted: request.Request, limit: _Limit) -> bytes:
+    """Raises OtlpError where it is refused, or OSError."""
+    opener = request.build_opener(_NoRedirects, _Opens(limit))
+    try:
+        with opener.open(posted, timeout=WITHIN_S) as reply:
+            answer: bytes = reply.read(MOST_ANSWER_BYTES)
+            return answer
+    except error.HTTPError as refused:
+        if 300 <= refused.code < 400:
+            raise OtlpError(
+                f"status {refused.code}: it redirects, which is not followed: "
+                "give the URL that it leads to"
+            ) from None
+        why = refused.read(200).decode(errors="replace")
+        raise OtlpError(f"status {refused.code} {why}") from None
+    except error.URLError as failed:
+        raise OtlpError(str(failed.reason)) from None
 
 
 def endpoint(url: str) -> str:

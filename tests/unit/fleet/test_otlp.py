@@ -1,15 +1,17 @@
 """Metrics by OTLP/HTTP."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.errors import UsageError
+from gpuwatch.tui.fleet import otlp
 from gpuwatch.tui.fleet.otlp import Otlp, OtlpError, endpoint, exported
 from gpuwatch.tui.fleet.push import Push
 from tests.processes.monitored import until
@@ -127,6 +129,39 @@ def test_what_a_collector_refuses_is_an_error() -> None:
             Otlp(url).send(a_page(), AT)
     with pytest.raises(OtlpError, match="refused"):
         Otlp(url).send(a_page(), AT)
+
+
+DRIPS = 200
+"""Bytes, each well within what one read may take."""
+
+
+@pytest.mark.parametrize(
+    "begins", [b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Slow: "]
+)
+def test_an_answer_that_drips_is_ended(begins: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its body or its head: it held every later push up, and nobody was told."""
+    monkeypatch.setattr(otlp, "WITHIN_S", 0.5)
+    is_over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(begins)
+            for _ in range(DRIPS):
+                if is_over.wait(0.02):
+                    break
+                connection.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        dripping = threading.Thread(target=drip, args=(server,))
+        dripping.start()
+        try:
+            with pytest.raises(OtlpError, match="no whole answer within"):
+                Otlp(f"http://127.0.0.1:{server.getsockname()[1]}").send(a_page(), AT)
+        finally:
+            is_over.set()
+            dripping.join()
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
