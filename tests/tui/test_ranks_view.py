@@ -13,6 +13,7 @@ from gpuwatch.tui.model.provider import TimeTravelProvider
 from gpuwatch.tui.model.snapshot import Rank, Snapshot
 from gpuwatch.tui.screens.switching import Switch
 from gpuwatch.tui.widgets.gpu.devices import beside_rank
+from gpuwatch.tui.widgets.gpu.ranks import short_hosts
 from gpuwatch.tui.wording.gpu import alike_words, count_words, late_words, trouble_words
 from tests.tui import rank_states
 from tests.tui.fake_run import START, FakeRun, S, snapshot_at
@@ -49,6 +50,33 @@ def test_of_64_ranks_those_that_differ_are_shown_at_80x24() -> None:
     assert "▲ r3 " in text
     assert "63 alike" in text
     assert_golden("rank_lanes_of_64_80x24", text)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "shown"),
+    [
+        (("node1", "node2.lab"), ("node1", "node2.lab")),
+        (("ip-10-0-12-34", "ip-10-0-12-35"), ("…10-0-12-34", "…10-0-12-35")),
+        (("n001.cluster.example.com", "n002.cluster.example.com"), ("n001", "n002")),
+        (("n001.cluster.example.com",), ("n001",)),
+        (("worker-0001-prod", "worker-0002-prod"), ("worker-0001", "worker-0002")),
+        (("gke-pool-7f9c4d-x2k1", "gke-pool-7f9c4d-p0q1"), ("…f9c4d-x2k1", "…f9c4d-p0q1")),
+        (("node1.east.example", "node1.west.example"), ("node1.east", "node1.west")),
+        (("192.168.100.134", "192.168.100.135"), ("…68.100.134", "…68.100.135")),
+    ],
+)
+def test_hosts_are_told_apart_in_few_cells(hosts: tuple[str, ...], shown: tuple[str, ...]) -> None:
+    assert tuple(short_hosts(hosts).values()) == shown
+
+
+def test_the_table_has_the_ends_of_long_names() -> None:
+    def of_a_cloud(snapshot: Snapshot) -> Snapshot:
+        eight = rank_states.eight_ranks(snapshot)
+        ranks = [replace(one, host=f"ip-10-0-12-{30 + one.rank // 4}") for one in eight.ranks]
+        return replace(eight, ranks=tuple(ranks))
+
+    text = picture_of((200, 60), of_a_cloud, keys=["2"])
+    assert ("…10-0-12-30" in text, "…10-0-12-31" in text) == (True, True)
 
 
 def test_one_process_has_no_ranks() -> None:

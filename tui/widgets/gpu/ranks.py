@@ -81,9 +81,16 @@ def header_row(columns: RankColumns, strip: str, step: str) -> Row:
 
 
 def rank_row(
-    rank: Rank, columns: RankColumns, strip: str, longest_ms: float, now_ns: int, late: bool
+    rank: Rank,
+    columns: RankColumns,
+    strip: str,
+    longest_ms: float,
+    now_ns: int,
+    late: bool,
+    host: str,
 ) -> Row:
-    """The row but for the mark at its start; `late`: the others wait for it."""
+    """The row but for the mark at its start; `late`: the others wait for it; `host`: as it is shown
+    beside the other hosts."""
     sign, role = sign_of(rank, late)
     device = "" if rank.device is None else f"#{rank.device}"
     figures = {
@@ -91,7 +98,7 @@ def rank_row(
         "backward": _share(rank.backward_share),
         "GiB": "" if rank.memory_bytes is None else f"{rank.memory_bytes / _GIB:.1f}",
         "step": where_words(rank, now_ns),
-        "host": clip(rank.host or "-", HOST - 2),
+        "host": host,
     }
     drawn = "".join(f"{figures[title]:>{cells}}" for title, cells in columns.titles)
     bar = step_bar(rank, longest_ms, columns.bar) if columns.bar else ""
@@ -104,6 +111,24 @@ def rank_row(
         *in_colours(bar, ROLES),
         Span(drawn, "text" if rank.state == "live" else "warning"),
     )
+
+
+def short_hosts(hosts: Collection[str]) -> dict[str, str]:
+    """How each is shown. Where they do not fit: without their domain and what all of them end with,
+    and then by their end, where the hosts of a cluster differ ("ip-10-0-12-34")."""
+    if all(len(host) <= HOST - 2 for host in hosts):
+        return {host: host for host in hosts}
+    names = {host: host.partition(".")[0] for host in hosts}
+    if len(set(names.values())) < len(names) or any(one.isdecimal() for one in names.values()):
+        names = {host: host for host in hosts}  # addresses, or they differ in their domains
+    first = next(iter(names.values()))
+    ends = (first[at:] for at, sign in enumerate(first) if sign in ".-" and len(names) > 1)
+    end = next((one for one in ends if all(name.endswith(one) for name in names.values())), "")
+    short = {host: name.removesuffix(end) or name for host, name in names.items()}
+    return {
+        host: name if len(name) <= HOST - 2 else "…" + name[3 - HOST :]
+        for host, name in short.items()
+    }
 
 
 def step_bar(rank: Rank, longest_ms: float, cells: int) -> str:
@@ -180,7 +205,8 @@ class RanksPanel(Panel):
     def _table(self, view: View, width: int, height: int) -> list[Row]:
         ranks = view.snapshot.ranks
         with_memory = any(rank.memory_bytes is not None for rank in ranks)
-        columns = columns_for(width, with_memory, any(rank.host for rank in ranks))
+        hosts = short_hosts({rank.host for rank in ranks if rank.host})
+        columns = columns_for(width, with_memory, bool(hosts))
         longest_ms = max(rank.step_ms or 0.0 for rank in ranks)
         column_ns = column_for(STRIP_S, columns.strip, round(longest_ms * 1e6))
         times = times_of(charts_end_ns(view), column_ns, columns.strip)
@@ -198,7 +224,8 @@ class RanksPanel(Panel):
         for rank in shown:
             strip = small_strip(self._held, rank.active, times)
             is_late = rank.rank in late_ranks
-            drawn = rank_row(rank, columns, strip, longest_ms, view.snapshot.t_ns, is_late)
+            host = hosts.get(rank.host, "-")
+            drawn = rank_row(rank, columns, strip, longest_ms, view.snapshot.t_ns, is_late, host)
             out.append((Span("▸" if rank is marked else " ", "focus"), *drawn))
         if len(shown) < len(ranks):
             out.append(row(f"   and {len(ranks) - len(shown)} more", "dim"))
