@@ -255,8 +255,7 @@ def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tupl
 BETWEEN: Final[frozenset[StackPhase]] = frozenset(
     ("other", "synchronisation", "waiting", "forward")
 )
-"""Phases of stacks whose time may be Python between the phases: a line of the user's own that calls
-torch counts as forward."""
+"""Phases whose time may be Python between them: a line that calls torch counts as forward."""
 LAUNCHING: Final[frozenset[StackPhase]] = frozenset(("forward", "synchronisation"))
 """Of these what launches: Python that goes on with the result is the host's work."""
 

@@ -7,8 +7,8 @@ from typing import Final, Generic
 from .findings import Finding, Kind
 from .no_probe import causes as no_probe
 from .no_probe.causes import no_cause, too_early
-from .no_probe.causes import stalled as unmoved
 from .no_probe.input import input_bound as input_by_samples
+from .no_probe.stalled import stalled as unmoved
 from .notes import NOTES, NoteRow
 from .rules.allocator import allocator
 from .rules.checkpoint import checkpoint
