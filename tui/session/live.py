@@ -72,6 +72,8 @@ class LiveProvider:
         """A mistake of ours that ended the thread."""
         self._history: History | None = None
         """There is one as soon as somebody asks for moments: a stream of lines does not."""
+        self._before_s = 0.0
+        """For so long the pid meant another process."""
         self._is_started = False
         self._stop = Event()
         self.on_snapshot: Callable[[Snapshot], None] | None = None
@@ -172,6 +174,7 @@ class LiveProvider:
 
     def _move(self) -> None:
         """Watch what the pid means by now: nothing of the process before is its own."""
+        self._before_s = self._published.attached_s
         self.recording.tape = Tape(self.recording.tape.whole_argv)
         if self._history is not None:
             self._history = History()
@@ -184,6 +187,8 @@ class LiveProvider:
 
     def _publish(self, snapshot: Snapshot | None) -> None:
         """A newer snapshot, or with None what has become of the recording since the last one."""
+        if snapshot is not None and self._before_s:
+            snapshot = replace(snapshot, attached_s=self._before_s + snapshot.attached_s)
         with self._lock:
             self._collected = snapshot or self._collected
             self._published = published = self.recording.shown_in(self._collected)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.clock import now_ns
 from gpuwatch.tui.errors import NoProcessError
 from gpuwatch.tui.model.observations import AnyObservation
 from gpuwatch.tui.model.snapshot import unseen
@@ -164,7 +165,7 @@ def test_the_process_that_a_pid_comes_to_mean_is_watched_from_then_on(tmp_path: 
 
     def connect(tape: Tape) -> Connection:
         pid = next(pids)
-        session = Session(pid, "train.py", 0, ScriptedEngine(), tape=tape)
+        session = Session(pid, "train.py", now_ns(), ScriptedEngine(), tape=tape)
         means_another = moved.is_set if pid == 4711 else lambda: False
         return Connection(session, [sources[pid]], lambda _: HEADER, means_another)
 
@@ -177,9 +178,11 @@ def test_the_process_that_a_pid_comes_to_mean_is_watched_from_then_on(tmp_path: 
     polls = sources[4711].polls
     until(lambda: sources[4711].polls > polls + 2)
     assert provider.snapshot().pid == 4711
+    attached_s = provider.snapshot().attached_s
     provider.toggle_recording()
     until(lambda: provider.snapshot().pid == 48213 and provider.snapshot().steps)
     assert sources[4711].closed == 1
+    assert provider.snapshot().attached_s >= attached_s, "a duration goes on"
     assert provider.recording.tape is not tape
     assert provider.news == "48213 trains: it is watched from here on"
     provider.close()
