@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from ..verdict.code_origin import LOADERS, MACHINERY, is_users, where_in
+from ..verdict.code_origin import LOADERS, MACHINERY, NOWHERE, is_users, where_in
 from ..verdict.frameworks import LOOPS
 from ..verdict.thresholds.samples import (
     COLLECTIVE_FILES,
@@ -47,7 +47,7 @@ def worth_naming(frames: tuple[str, ...]) -> str:
     for frame in reversed(frames):
         if not where_in(frame).startswith(MACHINERY) and not frame.startswith(PASSES_ON):
             return frame
-    return frames[-1] if frames else "?"
+    return frames[-1] if frames else NOWHERE
 
 
 def caller_of(frames: tuple[str, ...], named: str, library: str = "") -> str | None:

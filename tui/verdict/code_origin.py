@@ -56,6 +56,9 @@ LOADERS: Final = (
 )
 """Files of loaders: what a stack has above them is the loop that fetches, not what is fetched."""
 
+NOWHERE: Final = "?"
+"""The place of a stack that could not be read: nobody's."""
+
 MOST_PATHS: Final = 8_192
 """The same lines come again and again."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from .code_origin import NOWHERE
 from .on_device import idle_of, keeps_up_ns, on_device
 from .place_names import file_of, function_of, own_frame, path_of
 from .stack_samples import FrameShare, StackPhase, Stacks
@@ -204,9 +205,7 @@ def frees_batch(place: FrameShare) -> bool:
 
 def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
-    if place.phase == "data":
-        return False
-    return not in_pytorch(place)
+    return place.phase != "data" and place.frame != NOWHERE and not in_pytorch(place)
 
 
 def in_pytorch(place: FrameShare) -> bool:

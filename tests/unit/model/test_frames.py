@@ -2,9 +2,11 @@
 
 import pytest
 
-from gpuwatch.tui.model.frames import place_of
+from gpuwatch.tui.model.frames import place_of, worth_naming
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.model.stack_shares import summarise
+from gpuwatch.tui.verdict.code_origin import NOWHERE
+from gpuwatch.tui.verdict.code_places import is_users
 from gpuwatch.tui.verdict.stack_samples import FrameShare
 
 
@@ -44,3 +46,9 @@ def test_what_makes_a_batch_was_not_called_by_the_loop_that_fetches_it() -> None
 def test_a_wait_for_a_batch_is_the_loops() -> None:
     waits = place(LOOP, FETCH[0], "get (multiprocessing/queues.py:113)")
     assert waits.caller == LOOP
+
+
+def test_a_stack_that_could_not_be_read_is_no_place_of_the_users() -> None:
+    """ "or on another thread: ?" stood beside single slow steps."""
+    assert worth_naming(()) == NOWHERE
+    assert not is_users(FrameShare(0.1, NOWHERE, None, phase="other"))
