@@ -29,9 +29,9 @@ EXCHANGE_NS: Final = 2_000_000_000
 MOST_ROWS: Final = 2_000
 """Of a rank's collectives that are kept: as many as a flight recorder holds."""
 MOST_BOUNDS: Final = 4_000
-MOST_ERRORS: Final = 10
-"""Reports, one a second, of which steps are still judged: the longer a link goes on, the better its
-clock is known."""
+MOST_ERRORS: Final = 3
+"""Reports, one a second, whose collectives may still wait for those of other hosts: the longer a
+link goes on, the better its clock is known."""
 NO_ANSWER_NS: Final = 3_600_000_000_000
 """How far a clock may be off of which no round trip has come back yet."""
 FEWER: Final = "watch one host alone, without --job and --hosts: its ranks are judged by themselves"
