@@ -154,7 +154,7 @@ class NotedStore:
         if stats is None or stats.steps_s <= 0:
             return None
         steps_s, samples_s = self._pace(stats)
-        each = {name: self._each(name, stats.window_s) for name in UNITS}
+        each = {name: self._each(name, stats.window_s, steps_s) for name in UNITS}
         given_s = {name: step * steps_s for name, step in each.items() if step is not None}
         tokens_s, flops_s = given_s.get("tokens"), given_s.get("flops")
         inferred = tokens_s is None and bool(self._tokens)
@@ -310,7 +310,7 @@ class NotedStore:
         samples_s = sum(samples) / wall_ns * 1e9 if len(samples) == len(since) else None
         return sum(step.count for step in since) / wall_ns * 1e9, samples_s
 
-    def _each(self, name: str, window_s: float) -> float | None:
+    def _each(self, name: str, window_s: float, steps_s: float) -> float | None:
         """Of a total, what a step adds to it: between two notes in steps that are known, of the
         window where that has such. The time between them is no measure: the pace may have changed.
         None while the total is too young."""
@@ -325,7 +325,9 @@ class NotedStore:
             steps = self._step_at(to_ns) - self._step_at(from_ns)
             if steps >= MANY_STEPS or (steps > 0 and to_ns - from_ns >= YOUNG_NS):
                 return (after - before) / steps if after > before else None
-        return None
+        # Logged more seldom than steps are kept.
+        rate = _slope(held) if held else None
+        return rate / steps_s if rate is not None and rate > 0 else None
 
 
 def _event_words(found: NotFinite, again: bool) -> str:

@@ -9,7 +9,7 @@ from msgspec import structs
 from ..model.frames import caller_of, in_collective, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_shares import summarise
-from ..verdict.code_origin import LOADERS
+from ..verdict.code_origin import LOADERS, is_users, where_in
 from ..verdict.stack_samples import FrameShare
 from ..verdict.statistics import Share, of_moments
 from ..verdict.window import SampleSpan
@@ -148,7 +148,10 @@ class StackSampleStore:
         if not samples or self._unmoved_since_ns is None:
             return None
         newest = samples[-1]
-        return Unmoved(self._unmoved_since_ns, newest.stack, newest.classified.phase)
+        phase = newest.classified.phase
+        if phase == "waiting" and is_users(where_in(newest.stack.frames[-1])):
+            phase = "synchronisation"  # `work.wait()`, in C, for other ranks: no wait for work
+        return Unmoved(self._unmoved_since_ns, newest.stack, phase)
 
     def _follow(self, samples: Sequence[Sample]) -> None:
         for sample in samples:

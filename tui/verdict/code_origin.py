@@ -36,6 +36,7 @@ their own after. What else is installed keeps its folder in the path
 MACHINERY: Final = (
     "multiprocessing/",
     "concurrent/futures/",
+    "torch/_ops.py",
     "threading.py",
     "selectors.py",
     "queue.py",

@@ -226,7 +226,7 @@ def works_on_host(place: FrameShare) -> bool:
     within_net = place.phase == "backward" or is_in_forward(place)
     if within_net and path_of(place.frame).startswith(ARRAYS):
         return not place.makes
-    if place.phase != "other" or not is_users(place) or clips(place):
+    if place.phase not in ("other", "waiting") or not is_users(place) or clips(place):
         return False
     if at_own_line(place) and not place.line:
         return False

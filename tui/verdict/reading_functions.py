@@ -16,7 +16,7 @@ from .thresholds.samples import READING_LEAST
 from .window import RunFacts
 
 _ITS_OWN: Final[frozenset[StackPhase | None]] = frozenset(
-    {None, "forward", "other", "synchronisation"}
+    {None, "forward", "other", "synchronisation", "waiting"}
 )
 """Phases of the samples of a function that does nothing else: one with a backward is the loop."""
 

@@ -384,3 +384,17 @@ def test_a_best_loss_that_begins_infinite_is_no_reason_to_stop() -> None:
     assert found is not None
     assert found.not_finite is not None
     assert found.not_finite.name == "loss"
+
+
+@pytest.mark.parametrize("every", [500, 1_000])
+def test_a_total_that_is_logged_more_seldom_than_steps_are_kept_is_shown(
+    store: NotedStore, every: int
+) -> None:
+    steps = of_times([10.0] * 3_000).steps
+    totals = [
+        Noted(step.start_ns + 1, "total", "tokens", 1000.0 * step.number) for step in steps[::every]
+    ]
+    store.delivered(totals, steps[-512:], steps[-1].end_ns)
+    found = store.throughput(stats(100.0), None)
+    assert found is not None
+    assert found.tokens_s == pytest.approx(100_000.0, rel=0.05)

@@ -36,6 +36,15 @@ def test_only_a_loader_has_workers(waits: str, sub: str | None) -> None:
     assert ("num_workers" in " ".join(finding.advice)) == (sub is not None)
 
 
+@pytest.mark.parametrize(("data", "has_loader"), [(0.1, False), (2.0, True)])
+def test_advice_for_a_loader_is_for_one_that_holds_most_of_the_waits(
+    data: float, has_loader: bool
+) -> None:
+    """ "Workers wait for what they fetch" beside a `torch.load` in the loop."""
+    finding = beside_its_own({"loads": 1.5, "data": data, **TRAINS})
+    assert (finding.sub == "oversubscribed") is has_loader
+
+
 def test_what_fills_all_cores_is_not_told_to_be_more() -> None:
     shares = {"ahead": 1.5, **TRAINS}
     idle, full = beside_its_own(shares, percent=10.0), beside_its_own(shares)
@@ -58,3 +67,15 @@ def test_a_rank_that_waits_for_another_is_not_stalled_so_soon() -> None:
     assert stalled.kind == "stalled"
     assert ": waiting for other ranks in all_reduce (" in stalled.headline
     assert stalled.advice[0].startswith("look at the other ranks")
+
+
+def test_a_wait_in_c_for_an_asynchronous_collective_is_no_wait_for_work() -> None:
+    """`work.wait()` has no frame of its own, and was met by a monitor that saw no step before."""
+    wait = structs.replace(chunk(10, ("other",)).stacks[0], line="for work in works: work.wait()")
+    stuck = [
+        structs.replace(one, stacks=(structs.replace(wait, count=19, moments=(1 << 19) - 1),))
+        for one in (chunk(number, ("other",) * 19) for number in range(25))
+    ]
+    seen = [processes(at * S, 0.0, ()) for at in range(50)]
+    finding = watched(session(), [*stuck, *seen], 50).verdict.finding
+    assert finding.kind == "stalled"

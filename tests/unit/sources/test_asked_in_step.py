@@ -276,16 +276,61 @@ def main():
 """
 
 
+GUARDED = """
+def save_checkpoint(step):
+    if step % 1000 == 0:
+        pickle.dump(net, file)  # 2
+
+for step, x in enumerate(loader):
+    loss = net(x)
+    loss.backward()
+    save_checkpoint(step)  # 1
+"""
+LEFT_EARLY = """
+def evaluate(step):
+    if step % 1000:
+        return
+    bleu(texts)  # 2
+
+for step, x in enumerate(loader):
+    loss = net(x)
+    loss.backward()
+    evaluate(step)  # 1
+"""
+SKIPPED = """
+def evaluate(step):
+    bleu(texts)  # 2
+
+for step, x in enumerate(loader):
+    net(x).backward()
+    if step % 1000:
+        continue
+    evaluate(step)  # 1
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "functions", "in_step"),
     [
         (CHECKS, ("step", "validate"), True),
+        (GUARDED, ("<module>", "save_checkpoint"), False),
+        (LEFT_EARLY, ("<module>", "evaluate"), False),
+        (SKIPPED, ("<module>", "evaluate"), False),
         (IN_LOOP, ("<module>", "validate"), True),
         (SELDOM, ("step", "validate"), False),
         (BY_EPOCH, ("<module>", "validate"), False),
         (BEFORE, ("main", "validate"), False),
     ],
-    ids=["by a step", "in a loop", "now and then", "beside the steps", "before them"],
+    ids=[
+        "by a step",
+        "guarded",
+        "left early",
+        "skipped",
+        "in a loop",
+        "now and then",
+        "beside the steps",
+        "before them",
+    ],
 )
 def test_what_each_step_calls_is_its_own_whatever_its_name(
     tmp_path: Path, text: str, functions: tuple[str, ...], in_step: bool

@@ -73,6 +73,15 @@ def test_a_teacher_from_before_the_training_is_fixed(
             "        for a, b in zip(teacher_without_ddp.parameters(), student.parameters()):\n"
             "            a.data.mul_(0.99).add_(b.data)\n"
         ),
+        averaged(
+            "        for a, b in zip(teacher.parameters(), student.parameters()):\n"
+            "            if b.requires_grad:\n"
+            "                a.data = 0.99 * a.data + 0.01 * b.data\n"
+        ),
+        averaged("        model.update_teacher(0.99)\n"),
+        averaged("        averager.step(student, teacher)\n"),
+        averaged("        now = student.state_dict()\n        teacher.load_state_dict(now)\n"),
+        DISTIL.replace("teacher", "net").replace("student(batch)", "net(batch)"),
         DISTIL.replace("Adam(student.parameters())", "Adam([*teacher.parameters()])"),
         DISTIL.replace("Bert.from_pretrained(args.teacher)", "copy.deepcopy(student)"),
         DISTIL.replace("teacher", "momentum_teacher"),
@@ -82,6 +91,7 @@ def test_a_teacher_from_before_the_training_is_fixed(
     ],
     ids=[
         "averaged", "by a function", "copied", "by its module", "the module's weights",
+        "those that learn", "by another file", "by an object", "through a name", "goes on",
         "learns", "a copy", "named so", "of which nothing is known",
     ],
 )  # fmt: skip

@@ -33,6 +33,15 @@ from tests.unit.stack_phases.real_stacks import (
         ((*TRAIN, *STEP, "_single_tensor_adam (torch/optim/adam.py:544)"), "optimizer"),
         ((*TRAIN, "Optimizer.zero_grad (torch/optim/optimizer.py:1024)"), "optimizer"),
         ((*TRAIN, "clip_grad_norm_ (torch/nn/utils/clip_grad.py:200)"), "optimizer"),
+        ((*TRAIN, *STEP, "Lion.update (lion.py:20)", "wrapped (torch/_tensor.py:39)"), "optimizer"),
+        (
+            (
+                *TRAIN,
+                "all_reduce (torch/distributed/_functional_collectives.py:180)",
+                "OpOverloadPacket.__call__ (torch/_ops.py:1255)",
+            ),
+            "synchronisation",
+        ),
         ((*TRAIN, "load (torch/serialization.py:1540)", "persistent_load (a.py:9)"), "data"),
         ((*TRAIN, *SAVE), "checkpoint"),
         ((*TRAIN, "save_checkpoint (train.py:20)", "fsync (os.py:1)"), "checkpoint"),

@@ -171,6 +171,8 @@ def classify(
             found = None  # what each step keeps is no file's, or has frames of its own that write
         if found == "evaluation":
             evaluates = True
+        elif phase == "optimizer" and file in table.OPERATORS:
+            continue  # `g ** 2` of an update is no forward
         elif found is not None and found in table.NESTED[phase]:
             phase = found
         elif phase in _BEFORE_NET and not serial and is_copy(frame):

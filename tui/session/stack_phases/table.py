@@ -87,6 +87,7 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("synchronisation", "torch/accelerator/__init__.py", "synchronize"),
     _row("synchronisation", "torch/_tensor_str.py"),
     _row("synchronisation", "torch/distributed/distributed_c10d.py"),
+    _row("synchronisation", "torch/distributed/_functional_collectives.py"),
     # -- accelerate ------------------------------------------------------------------------------
     _row("data", "accelerate/data_loader.py", "__iter__ _fetch_batches"),
     _row("backward", "accelerate/accelerator.py", "backward"),
@@ -162,6 +163,8 @@ HANDS_OVER: Final = (
 )
 """Python's own files that hand over what another thread or process has made: what a loop takes of
 them is its data. (A queue's `get` is a row: whoever calls it takes.)"""
+OPERATORS: Final = ("torch/_tensor.py", "torch/_ops.py")
+"""Files of what any line of tensors calls."""
 STARTS_OR_SENDS: Final = frozenset(
     ("_launch", "_execute_child", "dumps", "dump", "send", "send_bytes", "_send", "_send_bytes")
 )

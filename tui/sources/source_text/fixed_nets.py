@@ -18,7 +18,8 @@ FOLLOWS: Final = re.compile(
 )
 """…and of those that follow the net which learns…"""
 FOLLOWING: Final = re.compile(
-    r"update|(^|_)ema|momentum|averag|copy|copies|sync|polyak|soft|lerp|swap|track|interpolat",
+    r"update|(^|_)ema|momentum|averag|copy|copies|sync|polyak|soft|lerp|swap|track|interpolat"
+    r"|optim|^step$|_foreach_",
     re.IGNORECASE,
 )
 """…and of functions that make one follow."""
@@ -27,7 +28,7 @@ WEIGHTS: Final = frozenset(
 )
 LOOKS: Final = re.compile(r"numel|requires_grad|\bsave\b|print|\blen\b")
 """What is done with weights that are not changed: counted, frozen, saved…"""
-CHANGES: Final = re.compile(r"(copy|mul|add|sub|lerp|set)_\(")
+CHANGES: Final = re.compile(r"(copy|mul|add|sub|lerp|set)_\(|\.data [-+*/]?= ")
 """…and what changes them."""
 SHORTEST: Final = 4
 """Letters of a name that others are taken to be made of, as `teacher_without_ddp` of `teacher`."""
@@ -70,7 +71,11 @@ def _is_kept(name: str, trees: Iterable[ast.Module]) -> bool:
         return False
     if KEPT.search(name):
         return True
-    return any(_is_loaded(node, name) for tree in trees for node in ast.walk(tree))
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    if any(_is_loaded(node, name) for node in nodes):
+        # A net that goes on from a checkpoint learns where it is called once more.
+        return sum(isinstance(one, ast.Call) and name_of(one.func) == name for one in nodes) <= 1
+    return False
 
 
 def _is_loaded(node: ast.AST, name: str) -> bool:
@@ -97,15 +102,17 @@ def _reads_weights(call: ast.AST) -> bool:
 
 
 def _moves(name: str, trees: Iterable[ast.Module]) -> bool:
-    return any(
-        _changes(statement, name)
-        for tree in trees
-        for statement in ast.walk(tree)
-        if isinstance(statement, ast.stmt)
-    )
+    statements = [one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.stmt)]
+    weights = {
+        name_of(target)
+        for one in statements
+        if isinstance(one, ast.Assign) and _reads_weights(one.value)
+        for target in one.targets
+    }
+    return any(_changes(one, name, weights) for one in statements)
 
 
-def _changes(statement: ast.stmt, name: str) -> bool:
+def _changes(statement: ast.stmt, name: str, weights: set[str]) -> bool:
     """The statement reads the weights for more than a look, hands the net to what makes it follow
     another, copies it, or has it learn."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -115,10 +122,13 @@ def _changes(statement: ast.stmt, name: str) -> bool:
             if _is_of(node.value, name) and not _looks(statement):
                 return True
         elif isinstance(node, ast.Call):
+            called = name_of(node.func)
+            if len(name) >= SHORTEST and name in called and FOLLOWING.search(called):
+                return True  # `model.update_teacher()`, which another file has
             given = (*node.args, *(one.value for one in node.keywords))
             if any(_is_of(one, name) for one in given) and FOLLOWING.search(name_of(node.func)):
                 return True
-            if _loads(node, name) and _reads_weights(node):
+            if _loads(node, name) and (_reads_weights(node) or weights & set(map(name_of, given))):
                 return True
     if isinstance(statement, ast.Assign) and any(_is_of(one, name) for one in statement.targets):
         return any(

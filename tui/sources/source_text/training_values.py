@@ -68,18 +68,29 @@ def called_in_each_step(way: Sequence[Place]) -> Sequence[Place]:
     """The innermost frames, as far as each step of a training calls them: in no branch, and in the
     very loop, or function, that holds its backward. None of what a loop over epochs calls beside
     its steps, nor of what a script does before them."""
-    for at, place in enumerate(way[1:], 1):
+    for at, place in enumerate(way):
         around = place.around()
         regions: list[ast.AST] = [one for one in around if isinstance(one, LOOPS)]
         if isinstance(place.scope, Function):
             regions.append(place.scope)
         step = next(filter(learns, regions), None)
         within = around[: around.index(step)] if step in around else around
-        if any(isinstance(one, SELDOM) for one in within):
+        if any(isinstance(one, SELDOM) for one in within) or _left_before(place):
             return ()
         if step is not None:
             return way[:at] if learns(step, nested=False) else ()
     return ()
+
+
+def _left_before(place: Place) -> bool:
+    """A branch before the line, in a block around it, leaves it out: `if step % 100: return`."""
+    return any(
+        isinstance(one, ast.If)
+        and (one.end_lineno or 0) < place.line
+        and isinstance(one.body[-1], (ast.Return, ast.Continue))
+        for block in (place.scope, *place.around())
+        for one in ast.iter_child_nodes(block)
+    )
 
 
 def _is_written_out(loop: ast.AST) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..code_origin import LOADERS
-from ..code_places import worker_places
+from ..code_places import share_held, share_where, worker_places
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.interval import interval_of, with_interval
 from ..format import cores, percent
@@ -118,10 +118,10 @@ def _explained(window: SampleWindow, share: float) -> Explained:
 
 
 def _has_loader(window: SampleWindow) -> bool:
-    """The main thread was seen in one, or a worker of one was."""
-    if window.stacks is not None and window.stacks.worker_samples:
-        return True
-    return any(path_of(one.frame).startswith(LOADERS) for one in window.sampled.loading)
+    """The main thread waits in one, for most of what it waits for."""
+    loading = window.sampled.loading
+    within = share_where(loading, lambda one: path_of(one.frame).startswith(LOADERS))
+    return within >= share_held(loading) / 2
 
 
 IF_LONG: Final = " if making a batch takes much longer than the 1 to 2 ms of receiving one"

@@ -44,6 +44,9 @@ AHEAD: Final = 0.1
 FEWEST_ASKED: Final = 2
 FEWEST_LEARNING: Final = 3
 """Samples of a host that runs ahead of its GPU: it is seldom met where it only launches."""
+SMALL: Final = 0.1
+"""Of the samples of both: a net met so seldom is small, and weights that the other keeps frozen may
+have shortened its backward, as LoRA's."""
 
 
 def frozen_net(window: StepWindow) -> Finding | None:
@@ -84,7 +87,7 @@ def frozen_net(window: StepWindow) -> Finding | None:
             share = _beyond_the_backward(device)
             if device.caught_up > AHEAD or _count(asked) < FEWEST_ASKED:
                 return None
-            if _count(others) < FEWEST_LEARNING:
+            if _count(others) < FEWEST_LEARNING or _is_small(asked, others):
                 return None
             evidence.append(_on_the_clock(device))
     if not asked or share.mean < CONTRIBUTOR:
@@ -110,6 +113,10 @@ def frozen_net(window: StepWindow) -> Finding | None:
 def _count(places: Sequence[FrameShare]) -> float:
     """Of samples."""
     return share_held(places) * places[0].samples if places else 0
+
+
+def _is_small(asked: Sequence[FrameShare], others: Sequence[FrameShare]) -> bool:
+    return _count(asked) < SMALL * (_count(asked) + _count(others))
 
 
 def _parts(device: OnDevice) -> tuple[float, float]:
