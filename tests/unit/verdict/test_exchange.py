@@ -319,3 +319,27 @@ def test_two_that_were_read_in_the_other_order_are_of_one_group() -> None:
     both[1][20:22] = both[1][21], both[1][20]
     steps = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(10)]
     assert [one.number for one in exchanges(both, steps)] == list(range(1, 10))
+
+
+@pytest.mark.parametrize("small", ["9 [rank]", "7 [2, 3]"])
+def test_a_small_group_beside_one_of_all_ranks_costs_no_step(small: str) -> None:
+    """A group of one rank each, or of ranks 2 and 3, made the newest step "not known yet": of steps
+    that fill most of what a recorder keeps none was ever known."""
+
+    def of_rank(rank: int, steps: int) -> tuple[Collective, ...]:
+        group = small.replace("rank", str(rank)) if "rank" in small else small
+        rows = []
+        for step in range(steps):
+            for n in range(PER_STEP):
+                made_ns = step * STEP_NS + n * MS + MS + rank
+                rows.append(
+                    Collective("0", step * PER_STEP + n, "nccl:all_gather", 64, made_ns, MS)
+                )
+            if "rank" in small or rank >= 2:
+                behind_ns = step * STEP_NS + PER_STEP * MS + MS + rank
+                rows.append(Collective(group, step, "nccl:all_reduce", 8, behind_ns, MS))
+        return tuple(rows)
+
+    rows = {rank: of_rank(rank, 6) for rank in range(4)}
+    bounds = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(6)]
+    assert exchanges(rows, bounds)[-1].number == 5

@@ -127,17 +127,25 @@ def _between(
     places `shared`: a host that only queues may be steps ahead of another, but its longest pause
     between two of these is where it waits for its step to end. Returns the first step of which
     some may not be known yet."""
+    tail: int | None = None
     for start, end in pairwise(shared):
         moments_ns = [one.created_ns for _, one in own[start : end + 1]]
         pauses_ns = [after - before for before, after in pairwise(moments_ns)]
         ended = start + pauses_ns.index(max(pauses_ns))
+        if step_of.get(own[start][0]) != step_of.get(own[end][0]):
+            tail = ended - start  # so many came behind the last shared one of the step before
         for at in range(start + 1, end):
             beside = own[start if at <= ended else end][0]
             if beside in step_of:
                 step_of[own[at][0]] = step_of[beside]
     for at in reversed(shared):
         if (step := step_of.get(own[at][0])) is not None:
-            return step if at == shared[-1] else step + 1
+            if at == shared[-1]:
+                behind = own[at + 1 :]
+                if len(behind) != tail:
+                    return step
+                step_of.update((key, step) for key, _ in behind)
+            return step + 1
     return 0
 
 
