@@ -66,7 +66,16 @@ def meant_now(pid: int, watched: int) -> int:
     if found.page is None:
         return watched
     found.page.close()
-    return found.pid
+    # What a training starts beside itself is none of its ranks.
+    is_rank = found.page.hello.rank is not None or SPAWNED in _words_of(found.pid)
+    return found.pid if is_rank or found.pid == pid else watched
+
+
+def _words_of(pid: int) -> list[str]:
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return []  # it has just ended
 
 
 def _waiting(process: psutil.Process, page: OpenPage) -> Watchable:

@@ -169,8 +169,12 @@ class LiveProvider:
         assert self._connection is not None
         session, sources, _, means_another = self._connection
         collector = Collector(sources, session, self._publish, self._was_read, self._clock)
-        collector.run(self._stop, lambda: means_another() and not self.recording.is_under_way)
+        collector.run(self._stop, lambda: means_another() and self._may_move())
         return self._stop.is_set()
+
+    def _may_move(self) -> bool:
+        """What has ended keeps its last words."""
+        return self._collected.status.state != "ended" and not self.recording.is_under_way
 
     def _move(self) -> None:
         """Watch what the pid means by now: nothing of the process before is its own."""

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.tui.clock import now_ns
 from gpuwatch.tui.errors import NoProcessError
-from gpuwatch.tui.model.observations import AnyObservation
+from gpuwatch.tui.model.observations import AnyObservation, TargetEnded
 from gpuwatch.tui.model.snapshot import unseen
 from gpuwatch.tui.recording.tape import Tape
 from gpuwatch.tui.session.live import Connection, LiveProvider
@@ -33,6 +33,7 @@ class Source:
     def __init__(self, polled: Callable[[int], None] = lambda _: None) -> None:
         self.polls = 0
         self.closed = 0
+        self.ends = False
         self._polled = polled
 
     def open(self) -> None: ...
@@ -40,6 +41,8 @@ class Source:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         self._polled(self.polls)
         self.polls += 1
+        if self.ends:
+            return [TargetEnded(t_ns=now_ns)]
         first = 5 * self.polls - 4
         made = steps(5, first, 50.0 * self.polls, data_ms=5, forward_ms=5)
         return [delivered(made, now_ns / MS)]
@@ -187,6 +190,27 @@ def test_the_process_that_a_pid_comes_to_mean_is_watched_from_then_on(tmp_path: 
     assert provider.news == "48213 trains: it is watched from here on"
     provider.close()
     assert sources[48213].closed == 1
+
+
+def test_what_has_ended_is_not_left_for_another_process() -> None:
+    """Rank 0 ends, and its launcher evaluates: the last words and the history stay."""
+    source, moved = Source(), threading.Event()
+
+    def connect(tape: Tape) -> Connection:
+        session = Session(4711, "train.py", now_ns(), ScriptedEngine(), tape=tape)
+        return Connection(session, [source], lambda _: HEADER, moved.is_set)
+
+    provider = LiveProvider(FIRST, connect).connect()
+    provider.start()
+    until(lambda: provider.moment(None).snapshot.steps)
+    source.ends = True
+    until(lambda: provider.snapshot().status.state == "ended")
+    moved.set()
+    polls = source.polls
+    until(lambda: source.polls > polls + 2)
+    assert source.closed == 0
+    assert "trains" not in provider.news
+    provider.close()
 
 
 def test_a_read_does_not_wait_while_a_source_holds_up_the_thread(made: Made) -> None:
