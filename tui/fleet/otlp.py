@@ -88,8 +88,15 @@ class _Http(HTTPConnection):
 
     def connect(self) -> None:
         """Connect."""
+        create = self._create_connection  # type: ignore[has-type]
+
+        def shown(*args: Any) -> socket.socket:
+            made: socket.socket = create(*args)
+            self.opened(made)  # before a proxy answers
+            return made
+
+        self._create_connection = shown
         super().connect()
-        self.opened(self.sock)
 
 
 class _Https(HTTPSConnection, _Http):

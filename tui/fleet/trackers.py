@@ -38,7 +38,7 @@ class Curves:
     def of(self, families: Sequence[Family]) -> list[Scalars]:
         """The values of each training."""
         states = _states(families)
-        self._name(_logged(states))
+        self._name(_logged(states, self._names))
         found: dict[str, Scalars] = {}
         for family in families:
             for sample in family.samples:
@@ -90,11 +90,11 @@ def _states(families: Sequence[Family]) -> dict[Labels, str]:
     }
 
 
-def _logged(states: Mapping[Labels, str]) -> list[Labels]:
+def _logged(states: Mapping[Labels, str], before: Mapping[Labels, str]) -> list[Labels]:
     """Without the targets that have ended, while others run: what is started anew begins at step 0,
     and the steps of the run before are not its own."""
     live = [target for target, state in states.items() if state != "ended"]
-    return live or list(states)
+    return live or [target for target in states if target in before] or list(states)
 
 
 def _is_of_several(target: Labels, states: Mapping[Labels, str]) -> bool:

@@ -78,6 +78,18 @@ def test_two_trainings_on_a_host_have_curves_of_their_own_at_their_own_steps() -
     assert steps_of(curves, ended, new) == {"gpuwatch/gpt.py/steps": (10, 10.0)}
 
 
+def test_what_ended_before_gets_no_new_curves_once_nothing_trains() -> None:
+    """A second run of a script, which ends too."""
+    curves, new = Curves(), at_step(2, 50, "train.py")
+    old = at_step(1, 500, "train.py")
+    assert steps_of(curves, old) == {"gpuwatch/steps": (500, 500.0)}
+    ended = watched(as_ended(old.snapshot, "exited normally"), run="train.py")
+    named = steps_of(curves, ended, new)
+    newest = watched(as_ended(new.snapshot, "exited normally"), run="train.py")
+    assert steps_of(curves, ended, newest).keys() <= named.keys() | {"gpuwatch/steps"}
+    assert len(steps_of(curves, ended, newest)) == len(named)
+
+
 def test_two_trainings_of_one_script_are_told_apart_by_a_rank_that_is_there_twice() -> None:
     def job_of(first_pid: int, total: int) -> list[Watched]:
         seen = [as_rank(rank, 2, steps=replace(STEPS, total=total)) for rank in (0, 1)]
