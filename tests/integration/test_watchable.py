@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from gpuwatch.tui.cli.export import NamedJob
-from gpuwatch.tui.discovery.pids import find_watchable, meant_now
+from gpuwatch.tui.discovery.pids import find_watchable, watched_now
 from gpuwatch.tui.discovery.sockets import open_socket
 from gpuwatch.tui.discovery.targets import pids_inside
 from gpuwatch.tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
@@ -213,14 +213,14 @@ def test_a_spawned_rank_that_was_taken_for_a_worker_is_meant_once_it_trains(tmp_
     later = f"import signal; signal.signal(signal.SIGUSR1, lambda *_: exec({trains!r}))"
     with spawning(tmp_path, later) as (parent, ranks):
         assert {find_watchable(pid).pid for pid in ranks} == {parent}
-        assert [meant_now(pid, parent) for pid in (parent, *ranks)] == [parent] * 3
+        assert [watched_now(pid, parent) for pid in (parent, *ranks)] == [parent] * 3
         exported = NamedJob(ranks[1], parent)
         assert exported.here() == [parent]
         for pid in ranks:
             os.kill(pid, signal.SIGUSR1)
-        assert until(lambda: [meant_now(pid, parent) for pid in ranks] == ranks)
-        assert until(lambda: meant_now(parent, parent) == ranks[0])
-        assert until(lambda: meant_now(ranks[1], ranks[0]) == ranks[0]), "who is at work stays"
+        assert until(lambda: [watched_now(pid, parent) for pid in ranks] == ranks)
+        assert until(lambda: watched_now(parent, parent) == ranks[0])
+        assert until(lambda: watched_now(ranks[1], ranks[0]) == ranks[0]), "who is at work stays"
         assert until(lambda: exported.here() == sorted(ranks))
 
 

@@ -162,12 +162,12 @@ class NamedJob:
 
     def here(self) -> list[int]:
         """Their pids."""
-        from ..discovery.pids import meant_now
+        from ..discovery.pids import watched_now
         from ..discovery.targets import find_probes
         from ..sources.launcher import job_of
 
         if self._job is None:
-            self._watched = meant_now(self._pid, self._watched)
+            self._watched = watched_now(self._pid, self._watched)
             if not _is_of_several(self._watched):
                 return [self._watched]
             self._job = job_of(self._watched)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from .. import clock
-from ..discovery.pids import Watchable, find_watchable, meant_now
+from ..discovery.pids import Watchable, find_watchable, watched_now
 from ..discovery.targets import own_page, python_of
 from ..errors import NothingToMeasureError
 from ..messages import Hello
@@ -190,7 +190,7 @@ class Meaning:
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Nothing is observed."""
-        self.is_another = meant_now(self._pid, self._watched) != self._watched
+        self.is_another = watched_now(self._pid, self._watched) != self._watched
         return []
 
     def close(self) -> None:

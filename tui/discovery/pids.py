@@ -52,7 +52,7 @@ def find_watchable(pid: int) -> Watchable:
     return _waiting(process, page)
 
 
-def meant_now(pid: int, watched: int) -> int:
+def watched_now(pid: int, watched: int) -> int:
     """The process that a pid means by now: `watched`, which is watched for it, or another. What
     spawns ranks, and a rank that was taken for its worker, are known by what they do: that may be
     minutes after one of them was named. Cheap while nothing does: it asks the kernel for what is

@@ -226,11 +226,13 @@ class JobMerge:
 
     def _lacks(self, now_ns: int, reason: str) -> list[AnyObservation]:
         """That collectives lack for long, or do no more, where that is new."""
-        said = reason if self._lacking.for_long(now_ns, bool(reason)) else ""
-        if said == self._why_not:
+        lacks = reason if self._lacking.for_long(now_ns, bool(reason)) else ""
+        if lacks == self._why_not:
             return []
-        self._why_not = said
-        return [Missing(t_ns=now_ns, source="collectives", reason=said, fix=FEWER if said else "")]
+        self._why_not = lacks
+        return [
+            Missing(t_ns=now_ns, source="collectives", reason=lacks, fix=FEWER if lacks else "")
+        ]
 
 
 def _of_group(seen: Sequence[PendingSeen], live: set[int]) -> PendingSeen:

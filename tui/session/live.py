@@ -38,7 +38,7 @@ class Connection(NamedTuple):
     session: "Session"
     sources: list[Source]
     header: HeaderFrom
-    means_another: Callable[[], bool] = lambda: False
+    is_another: Callable[[], bool] = lambda: False
     """Whether the pid that was named means another process by now."""
 
 
@@ -73,7 +73,7 @@ class LiveProvider:
         self._history: History | None = None
         """There is one as soon as somebody asks for moments: a stream of lines does not."""
         self._before_s = 0.0
-        """For so long the pid meant another process."""
+        """For so long the pid stood for another process."""
         self._is_started = False
         self._stop = Event()
         self.on_snapshot: Callable[[Snapshot], None] | None = None
@@ -167,9 +167,9 @@ class LiveProvider:
         """Watch until it is to end; False where the pid means another process before that. A
         recording is of one process."""
         assert self._connection is not None
-        session, sources, _, means_another = self._connection
+        session, sources, _, is_another = self._connection
         collector = Collector(sources, session, self._publish, self._was_read, self._clock)
-        collector.run(self._stop, lambda: means_another() and self._may_move())
+        collector.run(self._stop, lambda: is_another() and self._may_move())
         return self._stop.is_set()
 
     def _may_move(self) -> bool:

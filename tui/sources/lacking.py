@@ -1,4 +1,4 @@
-"""That a job's collectives are not known, which is said once it has been so for long."""
+"""That a job's collectives are not known, which is reported once it has been so for long."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -133,8 +133,8 @@ class RanksSource:
         """The collectives of all ranks, where they have just answered; or why there are none."""
         answers = self._asker.poll(now_ns)
         if not answers:
-            unheard = self._unheard(now_ns)
-            return self._lacks(now_ns, unheard) if unheard else []
+            unanswered = self._unanswered(now_ns)
+            return self._lacks(now_ns, unanswered) if unanswered else []
         entries = {rank: answer.collectives for rank, answer in answers.items()}
         reason = why_not(answers)
         if reason == NOT_YET:
@@ -163,7 +163,7 @@ class RanksSource:
         )
         return [*self._lacks(now_ns, reason), found]
 
-    def _unheard(self, now_ns: int) -> str:
+    def _unanswered(self, now_ns: int) -> str:
         """Which ranks do not answer though they have made a step since they were asked, which is
         when a probe does; "" where all do, or none can."""
         silent = {

@@ -169,8 +169,8 @@ def test_the_process_that_a_pid_comes_to_mean_is_watched_from_then_on(tmp_path: 
     def connect(tape: Tape) -> Connection:
         pid = next(pids)
         session = Session(pid, "train.py", now_ns(), ScriptedEngine(), tape=tape)
-        means_another = moved.is_set if pid == 4711 else lambda: False
-        return Connection(session, [sources[pid]], lambda _: HEADER, means_another)
+        is_another = moved.is_set if pid == 4711 else lambda: False
+        return Connection(session, [sources[pid]], lambda _: HEADER, is_another)
 
     provider = LiveProvider(FIRST, connect).connect()
     provider.recording.begin(tmp_path / "launcher.gpuwatch", overwrite=True)

@@ -126,7 +126,7 @@ def _has_loader(window: SampleWindow) -> bool:
 
 IF_LONG: Final = " if making a batch takes much longer than the 1 to 2 ms of receiving one"
 """Steps too short for samples to follow may be shorter than what a worker's batch takes on its way:
-a table of 16 numbers a row was 0.3 to 0.5x as fast with a worker, of which 1.4x was said."""
+a table of 16 numbers a row was 0.3 to 0.5x as fast with a worker, of which 1.4x was forecast."""
 
 
 def _serial(window: SampleWindow, share: float) -> Explained:
