@@ -67,26 +67,32 @@ def test_steps_made_while_a_page_is_read_are_counted_once(monkeypatch: pytest.Mo
     source.close()
 
 
+def one_rank(monkeypatch: pytest.MonkeyPatch) -> tuple[Publisher, OpenPage]:
+    """Rank 0 is here, and has made five steps."""
+    publisher = Publisher()
+    publisher.make(5)
+    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
+    monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
+    return publisher, found
+
+
 @pytest.mark.parametrize("most", [928, 1])
 def test_ranks_of_other_hosts_are_not_left_out_here(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing says how many of the job's ranks are here, and that many could not be held."""
-    publisher = Publisher()
-    publisher.make(5)
-    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
-    monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
+    _publisher, found = one_rank(monkeypatch)
     monkeypatch.setattr(ranks, "local_ranks", lambda *_: 2_048)
     monkeypatch.setattr(ranks, "room_for_pages", lambda _: most)
     source = RanksSource(os.getpid(), found.hello)
     source.open()
-    said = [one.reason for one in source.poll(0) if isinstance(one, Missing)]
+    reasons = [one.reason for one in source.poll(0) if isinstance(one, Missing)]
     source.close()
     too_few = "1 of the 2048 ranks here are shown: ulimit -n is too low"
-    assert said == ([too_few] if most == 1 else [])
+    assert reasons == ([too_few] if most == 1 else [])
 
 
-class Unheard(CollectivesAsker):
+class Unanswered(CollectivesAsker):
     """Its questions to rank 0 stay without an answer."""
 
     since_ns = 0
@@ -103,20 +109,17 @@ def test_a_rank_that_makes_steps_and_does_not_answer_is_why_there_are_no_collect
     steps_since: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is in a long evaluation cannot answer yet."""
-    publisher = Publisher()
-    publisher.make(5)
-    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
-    monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
-    monkeypatch.setattr(ranks, "CollectivesAsker", Unheard)
-    monkeypatch.setattr(Unheard, "since_ns", 0 if steps_since else READ_NS)
+    _publisher, found = one_rank(monkeypatch)
+    monkeypatch.setattr(ranks, "CollectivesAsker", Unanswered)
+    monkeypatch.setattr(Unanswered, "since_ns", 0 if steps_since else READ_NS)
     source = RanksSource(os.getpid(), found.hello)
     source.open()
-    told = [
+    lacking = [
         one for look in range(4) for one in source.poll(look * READ_NS) if isinstance(one, Missing)
     ]
     source.close()
     reason = "rank 0 does not answer: no room in /tmp"
-    assert [(one.source, one.reason) for one in told] == [("collectives", reason)] * steps_since
+    assert [(one.source, one.reason) for one in lacking] == [("collectives", reason)] * steps_since
 
 
 class Unmatched(CollectivesAsker):

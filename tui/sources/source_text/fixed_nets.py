@@ -81,12 +81,12 @@ def _is_kept(name: str, trees: Iterable[ast.Module]) -> bool:
 def _is_loaded(node: ast.AST, name: str) -> bool:
     """`net = Net.from_pretrained(path)`, `net.load_state_dict(torch.load(path))`."""
     if isinstance(node, ast.Assign) and any(name_of(one) == name for one in node.targets):
-        return any(
-            name_of(one.func) == "from_pretrained"
-            for one in ast.walk(node.value)
-            if isinstance(one, ast.Call)
-        )
+        return _calls(node.value, "from_pretrained")
     return _loads(node, name) and not _reads_weights(node)
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Call) and name_of(one.func) == name for one in ast.walk(node))
 
 
 def _loads(node: ast.AST, name: str) -> bool:
@@ -131,11 +131,7 @@ def _changes(statement: ast.stmt, name: str, weights: set[str]) -> bool:
             if _loads(node, name) and (_reads_weights(node) or weights & set(map(name_of, given))):
                 return True
     if isinstance(statement, ast.Assign) and any(_is_of(one, name) for one in statement.targets):
-        return any(
-            name_of(one.func) == "deepcopy"
-            for one in ast.walk(statement.value)
-            if isinstance(one, ast.Call)
-        )
+        return _calls(statement.value, "deepcopy")
     return False
 
 

@@ -187,17 +187,15 @@ def segments_of(
         elif span.name == "checkpoint":
             found.append(Segment(span.name, 0.0, 0.0, waits=True))
             found.append(Segment(span.name, gap, work))
-        elif cut == "last" and _begins_with_copy(span, copied_ns, keeps_up_ns):
-            # What the host does while the GPU has nothing left lies behind the copy: it issues the
-            # net there, and the read at the end waits for that.
-            found.append(Segment(span.name, own * span.drop_ns, 0.0))
-            found.append(Segment(span.name, 0.0, 0.0, waits=True))
-            found.append(Segment(span.name, gap, 0.0))
-            found.append(Segment("wait", 0.0, work, waits=True))
         elif cut == "last":
             found.append(Segment(span.name, own * span.drop_ns, 0.0))
-            found.append(Segment("wait", 0.0, work, waits=True))
-            found.append(Segment(span.name, gap, 0.0))
+            held, idle = Segment("wait", 0.0, work, waits=True), Segment(span.name, gap, 0.0)
+            if _begins_with_copy(span, copied_ns, keeps_up_ns):
+                # What the host does while the GPU has nothing left lies behind the copy: it issues
+                # the net there, and the read at the end waits for that.
+                found += [Segment(span.name, 0.0, 0.0, waits=True), idle, held]
+            else:
+                found += [held, idle]
         elif cut == "first":
             found.append(Segment(span.name, own * span.drop_ns, 0.0))
             found.append(Segment("wait", 0.0, 0.0, waits=True))

@@ -31,7 +31,7 @@ def stalled(window: SampleWindow) -> Finding | None:
         return None  # nothing is expected to move
     idle = still.gpu_busy is None or still.gpu_busy < limits.STILL_GPU
     # What other ranks run nobody sees here: they are no children.
-    ranks = path_of(still.frame) in limits.COLLECTIVE_FILES
+    ranks = _in_collective(still)
     if still.age_s < (limits.STILL_S if idle and not ranks else limits.STILL_BESIDE_GPU_S):
         return None
     if still.at_prompt:
@@ -74,6 +74,10 @@ def _waits_for_work(still: Still) -> bool:
         still.phase in ("other", "waiting") and path_of(still.frame) not in limits.COLLECTIVE_FILES
     )
     return beside and (serves or not still.trains)
+
+
+def _in_collective(still: Still) -> bool:
+    return path_of(still.frame) in limits.COLLECTIVE_FILES
 
 
 def _idle(still: Still) -> Finding:

@@ -11,7 +11,7 @@ from ..code_places import forward_of_net, share_held
 from ..findings import Evidence, Finding, Forecast
 from ..format import percent
 from ..idle_ledger import keeps_up
-from ..on_device import OnDevice, on_device
+from ..on_device import on_device
 from ..place_names import called_at, own_frame, users_function
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
@@ -47,6 +47,7 @@ FEWEST_LEARNING: Final = 3
 SMALL: Final = 0.1
 """Of the samples of both: a net met so seldom is small, and weights that the other keeps frozen may
 have shortened its backward, as LoRA's."""
+NOTHING: Final = Share(0.0, 0.0, 0.0)
 
 
 def frozen_net(window: StepWindow) -> Finding | None:
@@ -61,35 +62,12 @@ def frozen_net(window: StepWindow) -> Finding | None:
     if window.stacks is None:
         return None
     inside = forward_of_net(window)
-    asked = [one for one in inside if one.asked]
     others = [one for one in inside if not one.asked]
-    functions = _seen_to_learn(asked, others, users_function)
-    libraries = _seen_to_learn(asked, others, lambda one: one.library)
-    # A sample may meet PyTorch's call of a net alone, before that reaches the library's own layers.
-    library_at = {one.asked: one.library for one in asked if one.library}
-    moving: set[str] = set()
-    for one in asked:
-        if _is_librarys(one):
-            library = library_at.get(one.asked, "")
-            learns = not library or library in libraries
-        else:
-            learns = users_function(one) in functions
-        if (learns and not one.fixed) or _follows(one):
-            moving.add(one.asked)
-    asked = [one for one in asked if one.asked not in moving]
-    seen = window.stacks.seen(asked)
-    evidence, share = [], seen
-    if asked and window.gpu_present:
-        device = on_device(window)
-        if device is None or device.caught_up is None:
-            return None
-        if not keeps_up(device):
-            share = _beyond_the_backward(device)
-            if device.caught_up > AHEAD or _count(asked) < FEWEST_ASKED:
-                return None
-            if _count(others) < FEWEST_LEARNING or _is_small(asked, others):
-                return None
-            evidence.append(_on_the_clock(device))
+    asked = _not_updated([one for one in inside if one.asked], others)
+    share = seen = window.stacks.seen(asked)
+    evidence: tuple[Evidence, ...] = ()
+    if window.gpu_present:
+        share, evidence = _on_gpu(window, seen, asked, others)
     if not asked or share.mean < CONTRIBUTOR:
         return None
     most = max(asked, key=lambda place: place.share)
@@ -110,34 +88,52 @@ def frozen_net(window: StepWindow) -> Finding | None:
     return replace(found, forecast=Forecast(speedup_of(share.mean), 1.0, speedup_of(share.high)))
 
 
-def _count(places: Sequence[FrameShare]) -> float:
-    """Of samples."""
-    return share_held(places) * places[0].samples if places else 0
+def _not_updated(asked: Sequence[FrameShare], others: Sequence[FrameShare]) -> list[FrameShare]:
+    """Those whose net neither learns, by what `others` show, nor follows one that does."""
+    functions = _seen_to_learn(asked, others, users_function)
+    libraries = _seen_to_learn(asked, others, lambda one: one.library)
+    # A sample may meet PyTorch's call of a net alone, before that reaches the library's own layers.
+    library_at = {one.asked: one.library for one in asked if one.library}
+    moving: set[str] = set()
+    for one in asked:
+        if _is_librarys(one):
+            library = library_at.get(one.asked, "")
+            learns = not library or library in libraries
+        else:
+            learns = users_function(one) in functions
+        if (learns and not one.fixed) or _follows(one):
+            moving.add(one.asked)
+    return [one for one in asked if one.asked not in moving]
 
 
-def _is_small(asked: Sequence[FrameShare], others: Sequence[FrameShare]) -> bool:
-    return _count(asked) < SMALL * (_count(asked) + _count(others))
-
-
-def _parts(device: OnDevice) -> tuple[float, float]:
-    """Of the steps' time on the GPU's clock: the forward's and the backward's, 0 to 1."""
+def _on_gpu(
+    window: StepWindow, seen: Share, asked: Sequence[FrameShare], others: Sequence[FrameShare]
+) -> tuple[Share, tuple[Evidence, ...]]:
+    """Its part of a step, and how that is known: as `seen` where the GPU keeps up with the host;
+    where the host runs ahead, what the forward takes beyond that of the net whose backward is
+    seen. Nothing where neither is sure."""
+    device = on_device(window)
+    if device is None or device.caught_up is None:
+        return NOTHING, ()
+    if keeps_up(device):
+        return seen, ()
+    found, learning = _count(asked), _count(others)
+    few = found < FEWEST_ASKED or learning < FEWEST_LEARNING
+    if device.caught_up > AHEAD or few or found < SMALL * (found + learning):
+        return NOTHING, ()
     wall = sum(row.wall_ns for row in device.rows) or 1
-    forward = sum(row.forward_ns for row in device.rows)
-    return forward / wall, sum(row.backward_ns for row in device.rows) / wall
-
-
-def _beyond_the_backward(device: OnDevice) -> Share:
-    """What the forward takes beyond that of the net whose backward is seen."""
-    forward, backward = _parts(device)
-    return Share(*(max(0.0, forward - backward / ratio) for ratio in BACKWARD_OF_FORWARD))
-
-
-def _on_the_clock(device: OnDevice) -> Evidence:
-    forward, backward = _parts(device)
+    forward = sum(row.forward_ns for row in device.rows) / wall
+    backward = sum(row.backward_ns for row in device.rows) / wall
     _, least, most = BACKWARD_OF_FORWARD
     text = f"the forward takes {percent(forward)} of each step on the GPU, the backward "
     text += f"{percent(backward)}: most backwards take {least:g} to {most:g} times their forward"
-    return Evidence(text, "event", forward)
+    beyond = (max(0.0, forward - backward / ratio) for ratio in BACKWARD_OF_FORWARD)
+    return Share(*beyond), (Evidence(text, "event", forward),)
+
+
+def _count(places: Sequence[FrameShare]) -> float:
+    """Of samples."""
+    return share_held(places) * places[0].samples if places else 0
 
 
 def _seen_to_learn(
