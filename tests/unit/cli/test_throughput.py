@@ -17,9 +17,9 @@ def test_a_process_without_a_probe_is_not_said_to_make_no_step(
 ) -> None:
     monkeypatch.setattr(pids, "find_watchable", lambda pid: Watchable(pid, None, "train.py"))
     assert main(["throughput", "123"]) == 5
-    said = capsys.readouterr().err
-    assert "process 123 has no probe" in said
-    assert "FLOPs" not in said, "nobody is asked to count them"
+    printed = capsys.readouterr().err
+    assert "process 123 has no probe" in printed
+    assert "FLOPs" not in printed, "nobody is asked to count them"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,6 @@ def test_a_process_that_has_ended_is_not_sent_to_the_doctor(
     monkeypatch.setattr(target, "watch_live", lambda *_, **__: None)
     monkeypatch.setattr(watching, "watch", lambda *_: picture(status=status, steps=None))
     assert main(["throughput", "123"]) == 5
-    said = capsys.readouterr().err
-    assert why in said
-    assert ("gpuwatch doctor 123" in said) is (state == "live")
+    printed = capsys.readouterr().err
+    assert why in printed
+    assert ("gpuwatch doctor 123" in printed) is (state == "live")

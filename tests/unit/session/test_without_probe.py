@@ -107,9 +107,9 @@ def test_what_waits_is_no_python() -> None:
     assert waits.headline.startswith("waits for another thread, a process or a server take ~")
     assert waits.speedup_is == "bound"
     for one in (waits, ahead):
-        said = " ".join((one.headline, *one.advice))
-        assert "Python" not in said
-        assert "tensor expression" not in said
+        text = " ".join((one.headline, *one.advice))
+        assert "Python" not in text
+        assert "tensor expression" not in text
 
 
 def test_a_wait_for_other_ranks_is_no_python() -> None:

@@ -148,8 +148,8 @@ def test_that_no_step_is_known_on_every_rank_is_said_in_time(
     monkeypatch.setattr(ranks, "CollectivesAsker", Unmatched)
     source = RanksSource(os.getpid(), both[0][1].hello)
     source.open()
-    told = []
+    reasons = []
     for t_ns in (0, READ_NS, LONG_NS, READ_NS + LONG_NS):
-        told.append([one.reason for one in source.poll(t_ns) if isinstance(one, Missing)])
+        reasons.append([one.reason for one in source.poll(t_ns) if isinstance(one, Missing)])
     source.close()
-    assert told == [[], [], [], [NOT_WHOLE]]
+    assert reasons == [[], [], [], [NOT_WHOLE]]

@@ -142,8 +142,10 @@ def test_what_is_said_is_of_one_cause() -> None:
     chosen = Selection(("compute",), ENTER_LOW, SWAP_RENEWED)
     spans = window(even(60, data_ms=20, forward_ms=80)).spans
     turns = [_dropout(0.30), _frozen(0.31), _dropout(0.29), _frozen(0.32), _frozen(0.31)]
-    said = [chosen.update({"compute": one}, spans, fresh=not at) for at, one in enumerate(turns)]
-    assert said == [turns[0], turns[0], turns[2], turns[2], turns[2]]
+    headlines = [
+        chosen.update({"compute": one}, spans, fresh=not at) for at, one in enumerate(turns)
+    ]
+    assert headlines == [turns[0], turns[0], turns[2], turns[2], turns[2]]
     assert chosen.update({"compute": _frozen(0.33)}, spans, fresh=False) == _frozen(0.33)
 
 
@@ -151,8 +153,8 @@ def test_what_a_cause_was_before_it_held_is_not_said() -> None:
     chosen = Selection(("compute",), ENTER_LOW, SWAP_RENEWED)
     spans = window(even(60, data_ms=20, forward_ms=80)).spans
     looks = [_dropout(0.06), _frozen(0.30), _frozen(0.31)]
-    said = [chosen.update({"compute": one}, spans, fresh=False) for one in looks]
-    assert said == [None, None, looks[2]]
+    headlines = [chosen.update({"compute": one}, spans, fresh=False) for one in looks]
+    assert headlines == [None, None, looks[2]]
 
 
 def test_views_that_share_a_sub_do_not_take_turns() -> None:
@@ -163,8 +165,8 @@ def test_views_that_share_a_sub_do_not_take_turns() -> None:
         replace(cause("host", None, share, view, (), ()), view=view) for view in ("slow", "steady")
     )
     turns = [slow, steady, slow, steady, steady, slow]
-    said = [chosen.update({"host": one}, spans, fresh=not at) for at, one in enumerate(turns)]
-    assert said == [slow] * len(turns)
+    headlines = [chosen.update({"host": one}, spans, fresh=not at) for at, one in enumerate(turns)]
+    assert headlines == [slow] * len(turns)
 
 
 def test_which_of_two_equal_causes_is_first_is_not_sure() -> None:

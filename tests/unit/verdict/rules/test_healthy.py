@@ -61,9 +61,9 @@ def test_no_rank_is_told_to_take_more_than_its_part_of_the_cores(
     idle = {"main_cpu_percent": 95.0, "machine_cpu_percent": 45.0, "cores": 16.0}
     found = healthy(window(even(60, **WORK), settings=its, world_size=ranks, **idle))
     assert found is not None
-    said = [one for one in found.advice if "set_num_threads" in one]
-    assert said == ([] if advised is None else said[:1])
-    assert advised is None or f"torch.set_num_threads({advised})" in said[0]
+    advice = [one for one in found.advice if "set_num_threads" in one]
+    assert advice == ([] if advised is None else advice[:1])
+    assert advised is None or f"torch.set_num_threads({advised})" in advice[0]
 
 
 def test_a_quota_is_reported_where_nothing_else_is_wrong() -> None:
