@@ -7,7 +7,8 @@ first, those whose recordings hold all that is needed), and with seven jobs more
 monitors read of those was put together afterwards, as each reads it by itself now.
 `h200_fourth`: two H200s that nobody else used, 14 jobs; the counters of both GPUs, of which each
 monitor had its own alone, were put together afterwards in the same way. `h200_fifth`: the same two
-again, 12 of these jobs, 9 s each; each monitor read the counters of both.
+again, 12 of these jobs, 9 s each; each monitor read the counters of both. `ranks_in_step`, beside
+these: two H200s whose hosts copy a pageable batch in each step, rank 1 25 ms late by its Python.
 Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in
 MISSED, with the reason.
 """
@@ -172,3 +173,13 @@ def test_others_on_both_gpus_are_the_verdict_whichever_rank_is_watched(scenario:
         verdict = judged(f"h200_crowded/{scenario}.{rank}.gpuwatch")
         assert (verdict.kind, verdict.sub, verdict.late) == ("contention", "gpu", None)
         assert "of ranks 0 and 1" in verdict.headline
+
+
+@pytest.mark.parametrize("run", ["copies_each_step", "in_a_subgroup"])
+def test_a_host_is_late_whose_others_wait_for_their_devices(run: str) -> None:
+    """Their forward, which copied a batch, was as long as its own: 10 % and nothing were said of a
+    rank without which steps were 2.7 times as fast (59 a second for 20, whole runs)."""
+    found = verdict_of(last_snapshot(Recording(RANKS.parent / "ranks_in_step" / f"{run}.gpuwatch")))
+    assert (found.kind, found.sub, found.late) == ("straggler", "launch", 1)
+    assert found.speedup is not None
+    assert 2.2 < found.speedup < 3.2

@@ -212,13 +212,15 @@ def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
 def late_words(late: LateRank) -> str:
     """ "r3 is late since step 1,240 (4 min ago): data wait 706 ms per step, others 12 ms"; "all
     ranks on node7 are late"."""
-    name = PHASE_NAMES.get(late.by, late.by)
-    own, others = milliseconds(late.own_ms), milliseconds(late.others_ms)
     where = f" on {late.rank.host}" if late.rank.host else ""
     who = f"r{late.rank.rank}{where} is late"
     if late.node is not None:
         who = f"all ranks on {late.node[0] or 'the first host'} are late"
     when = f"{rhythm_words(late.lateness)} {since_words(late.lateness)}".rstrip()
+    if late.behind_ms is not None:
+        return f"{who}{when}: its host is {milliseconds(late.behind_ms)} behind in each step"
+    name = PHASE_NAMES.get(late.by, late.by)
+    own, others = milliseconds(late.own_ms), milliseconds(late.others_ms)
     return f"{who}{when}: {name} {own} per step, others {others}"
 
 

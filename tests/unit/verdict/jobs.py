@@ -35,7 +35,8 @@ def exchange(
     *late: tuple[int, float], step_ms: float = STEP_MS, ranks: int = 2, **fields: Any
 ) -> ExchangeFacts:
     """Steps of (the rank that comes last, by how many ms): `waits` ms for all others, if given;
-    `transfer_ms`, `collectives` and `bytes` of each step."""
+    `transfer_ms`, `collectives` and `bytes` of each step; `leads_ms`, by step how far rank 0's host
+    is ahead."""
     waits_ms = fields.get("waits")
     steps = tuple(
         StepExchange(
@@ -49,11 +50,17 @@ def exchange(
                 for one in range(ranks)
             ),
             late_ns=tuple(round(by_ms * MS) if one == last else 0 for one in range(ranks)),
-            ahead_ns=tuple(round(ms * MS) for ms in fields.get("ahead_ms", ())),
+            ahead_ns=_ahead_ns(at, **fields),
         )
         for at, (last, by_ms) in enumerate(late)
     )
     return ExchangeFacts(tuple(range(ranks)), steps, fields.get("ddp", ()))
+
+
+def _ahead_ns(step: int, **fields: Any) -> tuple[int, ...]:
+    leads_ms = fields.get("leads_ms")
+    ahead_ms = fields.get("ahead_ms", ()) if leads_ms is None else (leads_ms[step], 0.0)
+    return tuple(round(ms * MS) for ms in ahead_ms)
 
 
 def late_each_step(last: int, by_ms: float, step_ms: float = STEP_MS) -> ExchangeFacts:

@@ -1,6 +1,8 @@
 """How much of what the others wait for a late rank can go: by what stays without it."""
 
 from dataclasses import replace
+from itertools import accumulate
+from random import Random
 from typing import Any
 
 import msgspec
@@ -8,7 +10,7 @@ import pytest
 
 from gpuwatch.tui.messages import DdpTimes
 from gpuwatch.tui.verdict.job.facts import ExchangeFacts, emptiness
-from gpuwatch.tui.verdict.job.late import late_rank, takes_turns
+from gpuwatch.tui.verdict.job.late import LateRank, late_rank, takes_turns
 from tests.unit.verdict.jobs import ddp, exchange, job, late_each_step, rank
 from tests.unit.verdict.windows import MS
 
@@ -145,3 +147,32 @@ def test_a_pause_that_no_collective_shows_costs_what_the_others_spin_for() -> No
     assert late is not None
     assert late.by == "checkpoint"
     assert late.share.mean == pytest.approx(0.868, abs=0.001)
+
+
+def by_lead(*leads_ms: float) -> LateRank | None:
+    """Rank 1 comes 25 ms late to each collective, its GPU idles; all hosts' phases are alike."""
+    steps = exchange(*[(1, 25.0)] * len(leads_ms), leads_ms=leads_ms)
+    hosts = (rank(0, busy=91.0, active=91.0), rank(1, busy=15.0, active=15.0))
+    return late_rank(job(*hosts, exchange=steps))
+
+
+def test_what_hosts_wait_for_their_devices_is_no_work_of_theirs() -> None:
+    """A lead that begins anew in each step is a wait: of a host as slow it would be carried on."""
+    draw = Random(3)
+    anew = [22.0 + draw.gauss(0, 1.5) for _ in range(40)]
+    late = by_lead(*anew)
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, "launch")
+    assert late.share.mean == pytest.approx(22.0 / 37.0, abs=0.02)
+    assert late.behind_ms == pytest.approx(22.0, abs=0.7)
+    carried_on = [22.0 + walked for walked in accumulate(draw.gauss(0, 1.5) for _ in range(40))]
+    assert by_lead(*carried_on) is None, "two hosts that are slow alike"
+    assert by_lead(*anew[:8]) is None, "too few steps"
+
+
+def test_clocks_of_several_hosts_say_nothing_of_leads() -> None:
+    draw = Random(3)
+    leads = [22.0 + draw.gauss(0, 1.5) for _ in range(40)]
+    steps = exchange(*[(1, 25.0)] * 40, leads_ms=leads)
+    assert steps.lead(1) is not None
+    assert replace(steps, hosts=("node1", "node2")).lead(1) is None

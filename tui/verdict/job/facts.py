@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import mean, median
+from itertools import pairwise
+from statistics import mean, median, pvariance
 from typing import Literal
 
 from ...messages import DdpTimes
@@ -77,6 +78,10 @@ def _iteration_ns(times: DdpTimes) -> int:
 def _whole_ns(sample: Mapping[int, DdpTimes]) -> int:
     """Of the rank that takes longest: what it waits for others is in it."""
     return max(map(_iteration_ns, sample.values()), default=0)
+
+
+def _square(value: int) -> int:
+    return value * value
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +242,37 @@ class ExchangeFacts:
         its own calls wait for a full queue, and its phases are its own work."""
         ahead = [max(one.ahead_ns) for one in self.steps if one.ahead_ns]
         return bool(ahead) and median(ahead) < self.step_ns
+
+    def lead(self, rank: int) -> Share | None:
+        """Part of the time by which all other ranks' hosts issue the last collective of a step
+        before this one's does, where that begins anew in each step: they wait for their devices
+        meanwhile. None where leads are carried on from step to step, as of hosts that never wait
+        and take as long themselves; where too few steps show it; or where clocks of several hosts
+        would have to agree.
+
+        Whether they are is told by von Neumann's ratio (1941), the mean square of the differences
+        between successive leads over their variance: 2 where they are independent, near 0 where
+        each is the one before and a little more."""
+        rows = [
+            (one.number, wall_ns, self._lead_ns(one, rank))
+            for one, wall_ns in zip(self.steps, self.walls_ns, strict=True)
+            if one.ahead_ns
+        ]
+        leads_ns = [lead_ns for _, _, lead_ns in rows]
+        changes_ns = [
+            after[2] - before[2] for before, after in pairwise(rows) if after[0] == before[0] + 1
+        ]
+        if len(self.nodes) > 1 or len(changes_ns) < limits.FEWEST_LEADS:
+            return None
+        if mean(map(_square, changes_ns)) < limits.LEADS_ANEW * pvariance(leads_ns):
+            return None
+        walls_ns = [wall_ns for _, wall_ns, _ in rows]
+        return share_of([max(0, lead_ns) for lead_ns in leads_ns], walls_ns)
+
+    def _lead_ns(self, step: StepExchange, rank: int) -> int:
+        at = self.ranks.index(rank)
+        others = (ns for place, ns in enumerate(step.ahead_ns) if place != at)
+        return min(others) - step.ahead_ns[at]
 
     def times_late(self) -> list[int]:
         """By rank: in how many steps it was the last by so much that it matters."""

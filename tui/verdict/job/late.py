@@ -41,6 +41,9 @@ class LateRank:
     among them, or else the slowest."""
     lateness: Lateness | None = None
     """Since when and how often; None where that is not known."""
+    behind_ms: float | None = None
+    """By how much its host issues a step's last collective later than the next latest, where that
+    one's phases hold waits for its device; None: `own_ms` and `others_ms` compare their work."""
 
 
 WITHOUT_GPU: Final[frozenset[LateBy]] = frozenset({"data", "checkpoint", "evaluation", "other"})
@@ -199,7 +202,10 @@ def _named(job: Job, exchange: ExchangeFacts, latest: _Latest | None) -> LateRan
         return None
     facts, share = latest.facts, latest.share
     by, own_ms, others_ms = _cause(facts, latest.others, share.mean * exchange.step_ns / 1e6)
-    if by == "launch" and exchange.in_step:
+    lead = exchange.lead(facts.rank) if by == "launch" and latest.node is None else None
+    if lead is not None:
+        share = at_most(share, lead.mean)
+    elif by == "launch" and exchange.in_step:
         # The others' hosts are hardly faster: without this one's delay they wait for their own.
         share = at_most(share, max(0.0, own_ms - others_ms) / facts.step_ms)
     if exchange.on_device and not latest.is_measured:
@@ -223,6 +229,7 @@ def _named(job: Job, exchange: ExchangeFacts, latest: _Latest | None) -> LateRan
         at_least=at_least,
         node=latest.node,
         lateness=exchange.lateness.get(latest.node[0] if latest.node else facts.rank),
+        behind_ms=None if lead is None else lead.mean * exchange.step_ns / 1e6,
     )
 
 

@@ -81,6 +81,10 @@ def late_finding(job: Job, late: LateRank) -> Finding:
     own, theirs = ms(late.own_ms * 1e6), ms(late.others_ms * 1e6)
     text = f"rank {rank.rank} is {_IN[late.by]} {own} per step, the others {theirs}"
     evidence = [Evidence(text, "hook", late.own_ms - late.others_ms, "ms")]
+    if late.behind_ms is not None:
+        text = f"its host is {ms(late.behind_ms * 1e6)} behind the others' in each step, and they "
+        text += "wait for their GPUs meanwhile"
+        evidence = [Evidence(text, "collectives", late.behind_ms, "ms")]
     if late.from_collectives and late.of_steps is not None:
         lost_ms = late.share.mean * rank.step_ms
         text = f"all collectives wait for it {ms(lost_ms * 1e6)} of {ms(rank.step_ms * 1e6)} per "
