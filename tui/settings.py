@@ -13,6 +13,27 @@ class RepeatedLayer(msgspec.Struct, frozen=True, array_like=True):
     outputs: int
 
 
+class SameProducts(msgspec.Struct, frozen=True, array_like=True):
+    """Products of one graph that were computed before, of the same two operands."""
+
+    part: float
+    """Of the arithmetic of all, what is done again, 0 to 1."""
+    products: int
+    different: int
+
+
+class GatheredProducts(msgspec.Struct, frozen=True, array_like=True):
+    """Linear layers whose rows were gathered from fewer ones, or repeated."""
+
+    part: float
+    """Of the arithmetic of all products, what is done for rows that are there already, 0 to 1."""
+    rows: int
+    different: int
+    inputs: int
+    outputs: int
+    """Of the layer with most of it."""
+
+
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
@@ -93,3 +114,6 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Such a backward makes an input's gradient, and no optimizer steps with what it makes."""
     fusible: bool | None = None
     """The optimizer takes `fused=True`; None from a probe that does not say."""
+    same_products: SameProducts | None = None
+    gathered_products: GatheredProducts | None = None
+    """Of a graph on the host; None of one without any."""

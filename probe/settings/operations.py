@@ -6,9 +6,10 @@ cost the program, and comes once in a thousand times as long as it took.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from .products import PRODUCTS, products_among
 from .repeated import REPEATED, repeated_layer
 from .users import Users, bytes_of, users_below
 
@@ -26,11 +27,14 @@ class Operations:
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._again_ns: int | None = None
+        self._products_again_ns: int | None = None
+        self._looks: dict[str, deque[Any]] = {name: deque(maxlen=KEPT) for name in PRODUCTS}
         self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
     def look(self, root: Any) -> dict[str, Any]:
-        """The fields of `OPERATIONS` and a repeated layer, `root` being the node that a backward
-        starts from; nothing new where the last walk was not long enough ago."""
+        """The fields of `OPERATIONS`, a repeated layer and products that need not be, `root` being
+        the node that a backward starts from; nothing new where the last walk was not long enough
+        ago."""
         begun_ns = self._now_ns()
         if self._again_ns is not None and begun_ns < self._again_ns:
             return {}
@@ -40,7 +44,18 @@ class Operations:
         ended_ns = self._now_ns()
         self._again_ns = ended_ns + PAUSE * (ended_ns - begun_ns)
         means = (round(sum(each) / len(self._last)) for each in zip(*self._last, strict=True))
-        return {**dict(zip(OPERATIONS, means, strict=True)), REPEATED: layer}
+        found = {**dict(zip(OPERATIONS, means, strict=True)), REPEATED: layer}
+        return found | self._products(users, ended_ns)
+
+    def _products(self, users: Users, now_ns: int) -> dict[str, Any]:
+        """These take longer than the walk, so they have a pause of their own."""
+        if self._products_again_ns is not None and now_ns < self._products_again_ns:
+            return {}
+        for name, seen in products_among(users).items():
+            self._looks[name].append(seen)
+        ended_ns = self._now_ns()
+        self._products_again_ns = ended_ns + PAUSE * (ended_ns - now_ns)
+        return {name: _mean(looks) for name, looks in self._looks.items()}
 
 
 def counted(nodes: int, users: Users) -> tuple[int, int, int]:
@@ -49,3 +64,13 @@ def counted(nodes: int, users: Users) -> tuple[int, int, int]:
     uses = {one: len(often) for one, often in users.items()}
     added = sum((often - 1) * bytes_of(one) for one, often in uses.items() if often > 1)
     return nodes, max(uses.values(), default=0), added
+
+
+def _mean(looks: Collection[Any]) -> Any:
+    """The part that the first field is, over all of them; the rest as it was seen last. A step may
+    have several backwards, of which some have none."""
+    last = next((one for one in reversed(tuple(looks)) if one is not None), None)
+    if last is None:
+        return None
+    part = sum(0.0 if one is None else one[0] for one in looks) / len(looks)
+    return (part, *last[1:])

@@ -26,6 +26,7 @@ from .rules.host import host
 from .rules.incomplete import idle_gpu, incomplete, unattributed
 from .rules.input import input_bound
 from .rules.launch import launch
+from .rules.needless_products import needless_products
 from .rules.on_cpu import beside_unused_gpu
 from .rules.optimizer import optimizer
 from .rules.padding import padding
@@ -88,13 +89,13 @@ def _never(*_: object) -> None:
 
 def _compute(window: StepWindow) -> Finding | None:
     """What is not needed at all comes before what could be done in another type. Dropout lies
-    beside them, and so do a GPU that nobody uses and, on a GPU, a net that does not learn: its
-    share is an estimate there."""
+    beside them, and so do products that need not be, a GPU that nobody uses and, on a GPU, a net
+    that does not learn: its share is an estimate there."""
     frozen = frozen_net(window)
     unneeded = growing_graph(window) or unused_gradients(window)
     unneeded = unneeded or (None if window.gpu_present else frozen)
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
-    beside = dropout(window), beside_unused_gpu(window), frozen
+    beside = dropout(window), beside_unused_gpu(window), frozen, needless_products(window)
     return max(filter(None, (of_net, *beside)), key=_share_of, default=None)
 
 

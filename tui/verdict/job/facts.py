@@ -264,7 +264,7 @@ class ExchangeFacts:
         ]
         if len(self.nodes) > 1 or len(changes_ns) < limits.FEWEST_LEADS:
             return None
-        if mean(map(_square, changes_ns)) < limits.LEADS_ANEW * pvariance(leads_ns):
+        if mean(map(_square, changes_ns)) <= limits.LEADS_ANEW * pvariance(leads_ns):
             return None
         walls_ns = [wall_ns for _, wall_ns, _ in rows]
         return share_of([max(0, lead_ns) for lead_ns in leads_ns], walls_ns)

@@ -1,0 +1,156 @@
+"""Products that need not be computed, by the graphs of real nets."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from gpuwatch.probe.settings.products import (
+    FEWEST_VALUES,
+    MOST_PRODUCTS,
+    PRODUCTS,
+    products_among,
+)
+from gpuwatch.probe.settings.users import users_below
+
+ROWS, WIDE = 40, 32
+
+
+def seen(loss: Any) -> dict[str, Any]:
+    return products_among(users_below(loss.grad_fn)[1])
+
+
+def same(loss: Any) -> Any:
+    return seen(loss)["same_products"]
+
+
+def gathered(loss: Any) -> Any:
+    return seen(loss)["gathered_products"]
+
+
+def net_of(*layers: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Linear(WIDE, WIDE), nn.Tanh(), nn.Linear(WIDE, WIDE), *layers)
+
+
+def test_a_net_that_is_called_twice_for_one_input() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE)
+    assert same((net(rows) * net(rows)).sum()) == (0.5, 4, 2)
+
+
+def test_equal_inputs_are_the_same_wherever_they_lie() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE)
+    assert same((net(rows + 1) * net(rows + 1)).sum()) == (0.5, 4, 2)
+
+
+@pytest.mark.parametrize("layer", [nn.Conv1d(WIDE, WIDE, 3), nn.Conv1d(WIDE, 8, 1)])
+def test_convolutions_are_products_too(layer: nn.Module) -> None:
+    rows = torch.randn(4, WIDE, ROWS)
+    assert same((layer(rows) * layer(rows)).sum()) == (0.5, 2, 1)
+
+
+def test_derivatives_that_are_asked_for_one_by_one() -> None:
+    """Each goes back through the whole net for one input."""
+    net = net_of(nn.Linear(WIDE, 1))
+    parts: Any = torch.randn(ROWS, WIDE).split(WIDE // 2, dim=1)
+    first, second = (one.clone().requires_grad_() for one in parts)
+
+    def derived(*inputs: Any) -> Any:
+        found = net(torch.cat([first, second], 1))
+        ones = torch.ones_like(found)
+        if len(inputs) == 1:
+            asked = ([first], [second])
+            return [torch.autograd.grad(found, one, ones, create_graph=True)[0] for one in asked]
+        return torch.autograd.grad(found, inputs, ones, create_graph=True)
+
+    one_by_one = same(sum(one.square().sum() for one in derived(first)))
+    assert one_by_one is not None
+    assert one_by_one[0] > 0.25
+    assert same(sum(one.square().sum() for one in derived(first, second))) is None
+
+
+def test_other_inputs_other_weights_and_dropout_are_not_the_same() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE)
+    assert same((net(rows) * net(torch.randn(ROWS, WIDE))).sum()) is None
+    assert same((net(rows) * net_of()(rows)).sum()) is None
+    dropped = nn.Sequential(nn.Dropout(0.5), net)
+    assert same((dropped(rows) * dropped(rows)).sum()) is None
+
+
+def test_states_that_begin_with_zeros_are_no_waste() -> None:
+    cell = nn.RNNCell(WIDE, WIDE)
+    first, second = (cell(torch.randn(ROWS, WIDE)) for _ in range(2))
+    assert same((first * second).sum()) is None
+    one_hot = torch.eye(ROWS, WIDE)
+    assert FEWEST_VALUES > 2
+    assert same((cell(one_hot) * cell(one_hot)).sum()) is None
+
+
+def test_rows_that_differ_where_nobody_looked_are_no_waste() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE)
+    other = rows.clone()
+    other[1, 1] += 1
+    assert same((net(rows) * net(other)).sum()) is None
+
+
+def test_what_a_checkpoint_keeps_is_not_asked_for() -> None:
+    calls: list[int] = []
+
+    class Counts(nn.Module):
+        def forward(self, rows: Any) -> Any:
+            calls.append(len(rows))
+            return rows
+
+    net, rows = net_of(Counts()), torch.randn(ROWS, WIDE, requires_grad=True)
+    loss = checkpoint(net, rows, use_reentrant=False).sum()
+    assert same(loss) is None
+    assert len(calls) == 1, "computed anew"
+
+
+def edges(nodes: int = ROWS, times: int = 10) -> torch.Tensor:
+    return torch.arange(nodes).repeat_interleave(times)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_on_gathered_rows(bias: bool) -> None:
+    layer, rows = nn.Linear(WIDE, 48, bias), torch.randn(ROWS, WIDE, requires_grad=True)
+    for found in (rows.index_select(0, edges()), rows[edges()], rows[:, None].expand(-1, 10, -1)):
+        assert gathered(layer(found).sum()) == (0.9, 10 * ROWS, ROWS, WIDE, 48)
+    assert gathered(layer(rows)[edges()].sum()) is None
+
+
+def test_words_that_come_again_in_a_text() -> None:
+    words = nn.Embedding(50, WIDE)
+    ids = torch.arange(20).repeat(4, 2)
+    assert gathered(nn.Linear(WIDE, 48)(words(ids)).sum()) == (7 / 8, 160, 20, WIDE, 48)
+    flat = nn.Linear(40 * WIDE, 48)(words(ids).flatten(1))
+    assert gathered(flat.sum()) is None, "a row is a whole text"
+
+
+def test_a_net_of_several_layers_on_gathered_rows() -> None:
+    rows = torch.randn(ROWS, WIDE, requires_grad=True)
+    assert gathered(net_of()(rows[edges()]).sum())[0] == pytest.approx(0.9)
+
+
+def test_rows_of_two_gathers_count_by_their_widths() -> None:
+    """What is added to a gathered row makes it another one for each edge."""
+    nodes, between = (torch.randn(*size, requires_grad=True) for size in ((ROWS, WIDE), (400, 32)))
+    layer = nn.Linear(2 * WIDE, 48)
+    put_together = layer(torch.cat([nodes[edges()], between * 1], 1)).sum()
+    assert gathered(put_together)[0] == pytest.approx(0.45)
+    summed = nn.Linear(WIDE, 48)(nodes[edges()] + nodes[edges().flip(0)])
+    assert gathered(summed.sum()) is None
+
+
+def test_within_a_dispatch_mode_and_of_too_many_nothing_is_read() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    layer, rows = nn.Linear(WIDE, WIDE), torch.randn(ROWS, WIDE)
+    nothing = dict.fromkeys(PRODUCTS)
+    twice = (layer(rows) * layer(rows)).sum()
+    with FlopCounterMode(display=False) as counter:
+        assert seen(twice) == nothing
+    assert counter.get_total_flops() == 0
+    many: Any = sum(layer(rows).sum() for _ in range(MOST_PRODUCTS + 1))
+    assert seen(many) == nothing

@@ -1,0 +1,111 @@
+"""Products that need not be computed, on a CPU."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.settings import GatheredProducts, SameProducts, Settings
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.needless_products import needless_products
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.windows import even, window
+
+FIELDS = SameProducts(part=0.6, products=120, different=48)
+EDGES = GatheredProducts(part=0.9, rows=11_620, different=774, inputs=96, outputs=96)
+LINEAR = "Linear.forward (torch/nn/modules/linear.py:134)"
+MESSAGE = FrameShare(
+    *(0.3, LINEAR, "Conv.message (layers.py:24)"), phase="forward", samples=100, in_net=True
+)
+REST = replace(MESSAGE, share=0.1, frame="scatter (c.py:8)", caller="Conv.go (layers.py:9)")
+DERIVED = FrameShare(
+    *(0.2, "_engine_run_backward (torch/autograd/graph.py:979)", "derived (pinn.py:48)"),
+    phase="backward",
+    samples=100,
+    line="return torch.autograd.grad(y, x, create_graph=True)[0]",
+)
+
+
+def seen(*places: FrameShare, **settings: Any) -> StepWindow:
+    """Forward and backward take 97 % of a step."""
+    return window(
+        even(60, forward_ms=120, backward_ms=180, optimizer_ms=10),
+        stacks=Stacks(100, places or (MESSAGE, REST), 0, (), None, main_unplaced=0.0),
+        settings=Settings(**settings),
+    )
+
+
+def found_of(given: StepWindow) -> Finding:
+    found = needless_products(given)
+    assert found is not None
+    assert found.forecast is not None
+    assert found.forecast.high is not None
+    return found
+
+
+def test_a_net_that_is_called_again_for_the_same_input_is_the_verdict() -> None:
+    given = seen(same_products=FIELDS)
+    found = found_of(given)
+    assert found.headline == "46% of each step computes again what is there already"
+    assert found.share == pytest.approx(0.8 * 0.6 * 300 / 310)
+    assert found.evidence[0].text == (
+        "120 products in a backward's graph have 48 different pairs of operands: 60% of their "
+        "arithmetic is done again"
+    )
+    assert found.advice == (
+        "keep what a net returned for the same input, and do not call it again: it is called in "
+        "Conv.message (layers.py:24)",
+    )
+    judged = Engine().judge(given).finding
+    assert (judged.kind, judged.sub) == ("compute", "computed-again")
+
+
+def test_derivatives_one_by_one_are_asked_for_at_once() -> None:
+    found = found_of(seen(MESSAGE, DERIVED, same_products=FIELDS))
+    assert found.advice[1] == (
+        "torch.autograd.grad(y, (x, t)) for all inputs at once, and keep them for the next ones: "
+        "derived (pinn.py:48)"
+    )
+
+
+def test_a_layer_on_gathered_rows_is_the_verdict() -> None:
+    """By samples products are three quarters of the forward."""
+    given = seen(gathered_products=EDGES)
+    found = found_of(given)
+    assert found.share == pytest.approx(0.95 * 0.9 * 0.75 * 300 / 310)
+    assert found.headline == "layers take 62% of each step for rows that are there already"
+    assert found.evidence[0].text == (
+        "a layer of 96 to 96 has 11,620 rows, of which 774 can differ: 90% of all products' "
+        "arithmetic is for rows that are there already"
+    )
+    assert found.advice[0] == (
+        "the layer first, and then gather or repeat what it gives: Conv.message (layers.py:24)"
+    )
+    judged = Engine().judge(given).finding
+    assert (judged.kind, judged.sub) == ("compute", "gathered-rows")
+
+
+def test_the_larger_of_both_is_named() -> None:
+    found = found_of(seen(same_products=replace_part(FIELDS, 0.2), gathered_products=EDGES))
+    assert found.sub == "gathered-rows"
+
+
+def replace_part(same: SameProducts, part: float) -> SameProducts:
+    return SameProducts(part, same.products, same.different)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        seen(),
+        seen(same_products=replace_part(FIELDS, 0.05)),
+        seen(REST, gathered_products=EDGES),
+        replace(seen(same_products=FIELDS), gpu_present=True),
+        replace(seen(), settings=None),
+    ],
+    ids=["none", "little", "no samples of products", "a GPU", "nothing known"],
+)
+def test_nothing_is_named(given: StepWindow) -> None:
+    assert needless_products(given) is None
