@@ -22,13 +22,13 @@ class SameProducts(msgspec.Struct, frozen=True, array_like=True):
     different: int
 
 
-class GatheredProducts(msgspec.Struct, frozen=True, array_like=True):
-    """Linear layers whose rows were gathered from fewer ones, or repeated."""
+class RowProducts(msgspec.Struct, frozen=True, array_like=True):
+    """Linear layers on rows of which some need not be."""
 
     part: float
-    """Of the arithmetic of all products, what is done for rows that are there already, 0 to 1."""
+    """Of the arithmetic of all products, what is done for those, 0 to 1."""
     rows: int
-    different: int
+    needed: int
     inputs: int
     outputs: int
     """Of the layer with most of it."""
@@ -115,5 +115,7 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     fusible: bool | None = None
     """The optimizer takes `fused=True`; None from a probe that does not say."""
     same_products: SameProducts | None = None
-    gathered_products: GatheredProducts | None = None
-    """Of a graph on the host; None of one without any."""
+    gathered_products: RowProducts | None = None
+    """Of rows that were gathered from fewer ones, or repeated; these are needed."""
+    unused_products: RowProducts | None = None
+    """Of rows of which nothing is used. All three of a graph on the host; None of one without."""

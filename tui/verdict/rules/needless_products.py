@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from ...settings import GatheredProducts, SameProducts
+from ...settings import RowProducts, SameProducts
 from ..code_places import forward_of_net, main_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
@@ -36,14 +36,16 @@ AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
 
 
 def needless_products(window: StepWindow) -> Finding | None:
-    """The larger of both."""
+    """The largest of them."""
     settings = window.settings
     if window.gpu_present or settings is None:
         return None
     same, gathered = settings.same_products, settings.gathered_products
+    unused = settings.unused_products
     found = (
         None if same is None else _computed_again(window, same),
         None if gathered is None else _gathered_before(window, gathered),
+        None if unused is None else _of_unused_rows(window, unused),
     )
     return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
 
@@ -69,31 +71,51 @@ def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
     return _found("computed-again", share, headline, evidence, advices)
 
 
-def _gathered_before(window: StepWindow, gathered: GatheredProducts) -> Finding | None:
+def _gathered_before(window: StepWindow, gathered: RowProducts) -> Finding | None:
+    advice = "the layer first, and then gather or repeat what it gives"
+    return _of_rows(
+        *(window, gathered, "gathered-rows", "for rows that are there already", "can differ"),
+        advice,
+        ("of rows that are put together (torch.cat) each part by its own columns of the weight",),
+    )
+
+
+def _of_unused_rows(window: StepWindow, unused: RowProducts) -> Finding | None:
+    advice = "pick the rows that count before the layer: those that a loss does not ignore, that a "
+    advice += "gate or a mask does not make zeros of, or the last position alone"
+    of_rows = (window, unused, "unused-rows", "for rows of which nothing is used", "are used")
+    return _of_rows(*of_rows, advice, ())
+
+
+def _of_rows(
+    window: StepWindow,
+    rows: RowProducts,
+    sub: str,
+    for_which: str,
+    needed: str,
+    advice: str,
+    others: tuple[str, ...],
+) -> Finding | None:
     inside = forward_of_net(window)
     in_products = [one for one in inside if PRODUCTS.match(one.frame)]
     held, whole = (sum(one.share for one in places) for places in (in_products, inside))
     if not held:
         return None
     in_all = of_samples(held / whole, whole * inside[0].samples)
-    share = times(product(_net(window), in_all), gathered.part * OF_ROWS)
+    share = times(product(_net(window), in_all), rows.part * OF_ROWS)
     if share.mean < CONTRIBUTOR:
         return None
-    text = f"a layer of {gathered.inputs:,} to {gathered.outputs:,} has {gathered.rows:,} rows, of "
-    text += f"which {gathered.different:,} can differ: {percent(gathered.part)} of all products' "
-    text += "arithmetic is for rows that are there already"
+    text = f"a layer of {rows.inputs:,} to {rows.outputs:,} has {rows.rows:,} rows, of which "
+    text += f"{rows.needed:,} {needed}: {percent(rows.part)} of all products' arithmetic is for "
+    text += "the others"
     evidence = [
-        Evidence(text, "hook", gathered.part),
+        Evidence(text, "hook", rows.part),
         Evidence(f"products are {percent(held / whole)} of the forward's samples", "py-spy"),
     ]
     where = _most(in_products)
-    advice = "the layer first, and then gather or repeat what it gives"
-    advices = [
-        advice + (f": {where}" if where else ""),
-        "of rows that are put together (torch.cat) each part by its own columns of the weight",
-    ]
-    headline = f"layers take {percent(share.mean)} of each step for rows that are there already"
-    return _found("gathered-rows", share, headline, evidence, advices)
+    advices = [advice + (f": {where}" if where else ""), *others]
+    headline = f"layers take {percent(share.mean)} of each step {for_which}"
+    return _found(sub, share, headline, evidence, advices)
 
 
 def _found(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.settings import GatheredProducts, SameProducts, Settings
+from gpuwatch.tui.settings import RowProducts, SameProducts, Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.needless_products import needless_products
@@ -14,7 +14,7 @@ from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import even, window
 
 FIELDS = SameProducts(part=0.6, products=120, different=48)
-EDGES = GatheredProducts(part=0.9, rows=11_620, different=774, inputs=96, outputs=96)
+EDGES = RowProducts(part=0.9, rows=11_620, needed=774, inputs=96, outputs=96)
 LINEAR = "Linear.forward (torch/nn/modules/linear.py:134)"
 MESSAGE = FrameShare(
     *(0.3, LINEAR, "Conv.message (layers.py:24)"), phase="forward", samples=100, in_net=True
@@ -78,13 +78,24 @@ def test_a_layer_on_gathered_rows_is_the_verdict() -> None:
     assert found.headline == "layers take 62% of each step for rows that are there already"
     assert found.evidence[0].text == (
         "a layer of 96 to 96 has 11,620 rows, of which 774 can differ: 90% of all products' "
-        "arithmetic is for rows that are there already"
+        "arithmetic is for the others"
     )
     assert found.advice[0] == (
         "the layer first, and then gather or repeat what it gives: Conv.message (layers.py:24)"
     )
     judged = Engine().judge(given).finding
     assert (judged.kind, judged.sub) == ("compute", "gathered-rows")
+
+
+def test_a_layer_on_rows_that_nothing_uses_is_the_verdict() -> None:
+    found = found_of(seen(unused_products=RowProducts(0.8, 4_096, 614, 256, 30_000)))
+    assert found.headline == "layers take 55% of each step for rows of which nothing is used"
+    assert found.evidence[0].text == (
+        "a layer of 256 to 30,000 has 4,096 rows, of which 614 are used: 80% of all products' "
+        "arithmetic is for the others"
+    )
+    assert found.advice[0].startswith("pick the rows that count before the layer")
+    assert found.sub == "unused-rows"
 
 
 def test_the_larger_of_both_is_named() -> None:

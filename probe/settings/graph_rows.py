@@ -1,0 +1,89 @@
+"""What a node of a backward's graph shows of the rows that it made: their shape, what they were
+made of, and what it has kept of them."""
+
+from typing import Any, Final, NamedTuple
+
+from ..loaders import runs_no_code
+
+OPERANDS: Final = {
+    "AddmmBackward0": ("mat1", "mat2"),
+    "MmBackward0": ("self", "mat2"),
+    "BmmBackward0": ("self", "mat2"),
+    "ConvolutionBackward0": ("input", "weight"),
+}
+"""What each keeps of its operands, rows first: each if the other wants a gradient."""
+ROW_BY_ROW: Final = frozenset({"AddmmBackward0", "MmBackward0"})
+ALONG_ROWS: Final = (
+    *("View", "UnsafeView", "ReshapeAlias", "Unsqueeze", "Squeeze", "Clone", "ToCopy", "Alias"),
+    *("Relu", "Gelu", "Silu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "Softplus", "Hardtanh"),
+    "NativeLayerNorm",
+)
+"""Operations of which each row of the result is made of one row, by the begin of their names."""
+
+
+Rows = tuple[float, int, int, int, int]
+"""The fields of `settings.RowProducts`."""
+
+
+class Product(NamedTuple):
+    """One node that multiplies."""
+
+    node: Any
+    flops: int
+    first: Any
+    second: Any
+    """Its operands; None of what it has not kept."""
+
+
+def kept(node: Any, name: str, torch: Any) -> Any:
+    """A plain tensor on the host that a node has kept as it was; None of what hooks have put away
+    (a checkpoint would compute it anew), and where this torch does not show it."""
+    try:
+        saved = getattr(node, f"_raw_saved_{name}")
+        held = saved.data if saved.unpack_hook is None else None
+    except (AttributeError, RuntimeError):
+        return None
+    if held is None or not runs_no_code(type(held), torch):
+        return None
+    return held if held.device.type == "cpu" and held.layout is torch.strided else None
+
+
+def result_of(node: Any) -> tuple[int, ...]:
+    """Shape of what a node made in the forward; (0,) where this torch does not record it."""
+    metadata = getattr(node, "_input_metadata", None)
+    return tuple(map(int, metadata[0].shape)) if metadata else (0,)
+
+
+def is_last_dimension(node: Any) -> bool:
+    """That which a node goes along, which some hold as a number without a sign."""
+    dimension, dimensions = getattr(node, "_saved_dim", None), len(result_of(node))
+    return dimension is not None and dimension % (1 << 64) in (dimensions - 1, (1 << 64) - 1)
+
+
+def keeps_rows(node: Any, below: Any) -> bool:
+    """A view may put several rows into one."""
+    return below is not None and result_of(node)[-1:] == result_of(below)[-1:]
+
+
+def rows_of(product: Any) -> Any:
+    """The node that a product's rows come from; None where they are the program's own."""
+    last = product.next_functions
+    return last[1 if len(last) > 2 else 0][0]
+
+
+def largest_of(found: list[tuple[float, Product]], whole: int) -> Rows | None:
+    """Of products, each with the part of its rows that need not be: of all arithmetic that part,
+    and of the one with most of it how many rows it has, how many are needed, inputs and outputs."""
+    saved = [(part * one.flops, part, one) for part, one in found if part > 0]
+    if not saved:
+        return None
+    _, part, largest = max(saved, key=lambda each: each[0])
+    inputs, outputs = map(int, largest.second.shape)
+    rows = result_of(largest.node)[0]
+    return (
+        sum(flops for flops, *_ in saved) / whole,
+        rows,
+        round((1 - part) * rows),
+        inputs,
+        outputs,
+    )

@@ -1,0 +1,105 @@
+"""Layers on rows of which nothing is used, by the graphs of real nets."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from gpuwatch.probe.settings.products import products_among
+from gpuwatch.probe.settings.users import users_below
+
+TEXTS, LONG, WIDE, VOCABULARY = 6, 10, 32, 50
+ROWS = TEXTS * LONG
+
+
+def unused(loss: Any) -> Any:
+    return products_among(users_below(loss.grad_fn)[1])["unused_products"]
+
+
+def hidden() -> torch.Tensor:
+    return torch.randn(TEXTS, LONG, WIDE, requires_grad=True)
+
+
+def head(bias: bool = True) -> nn.Linear:
+    return nn.Linear(WIDE, VOCABULARY, bias)
+
+
+def targets(ignored: int, every: int) -> torch.Tensor:
+    """One word of so many counts."""
+    found = torch.full((ROWS,), ignored)
+    found[::every] = 3
+    return found
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("ignored", [-100, 0])
+def test_words_that_the_loss_ignores(bias: bool, ignored: int) -> None:
+    scores = head(bias)(hidden()).view(-1, VOCABULARY)
+    loss = F.cross_entropy(scores, targets(ignored, 5), ignore_index=ignored)
+    assert unused(loss) == (0.8, ROWS, ROWS // 5, WIDE, VOCABULARY)
+
+
+def test_a_net_before_the_loss_counts_as_far_as_rows_stay_rows() -> None:
+    """Attention mixes them: what is below it is used."""
+    net = nn.Sequential(nn.Linear(WIDE, WIDE), nn.GELU(), nn.LayerNorm(WIDE), head())
+    mixed = torch.softmax(hidden() @ hidden().transpose(1, 2), -1) @ nn.Linear(WIDE, WIDE)(hidden())
+    loss = F.cross_entropy(net(mixed).view(-1, VOCABULARY), targets(-100, 5))
+    found = unused(loss)
+    assert found is not None
+    layer, last = WIDE * WIDE, WIDE * VOCABULARY
+    attention = 2 * LONG * WIDE
+    assert found[0] == pytest.approx(
+        0.8 * (layer + last) / (2 * layer + last + attention), abs=0.01
+    )
+
+
+def test_all_positions_but_the_last_are_left_out_behind_the_layer() -> None:
+    found = unused(head()(hidden())[:, -1].square().sum())
+    assert found == (0.9, ROWS, TEXTS, WIDE, VOCABULARY)
+    assert unused(head()(hidden())[:, :5].square().sum())[0] == 0.5
+    assert unused(head()(hidden()[:, -1]).square().sum()) is None
+
+
+@pytest.mark.parametrize("picked", [torch.arange(ROWS) % 4 == 0, torch.arange(0, ROWS, 4)])
+def test_rows_that_are_picked_behind_the_layer(picked: torch.Tensor) -> None:
+    found = unused(head()(hidden()).view(-1, VOCABULARY)[picked].square().sum())
+    assert found[0] == 0.75
+
+
+def test_rows_that_a_gate_makes_zeros_of() -> None:
+    """Experts on all tokens, of which each takes a quarter."""
+    tokens = torch.randn(ROWS, WIDE, requires_grad=True)
+    gates = torch.eye(4).repeat(ROWS // 4, 1).requires_grad_()
+    out = torch.zeros(ROWS, VOCABULARY)
+    for number in range(4):
+        out = out + gates[:, number, None] * head()(tokens)
+    assert unused(out.square().sum())[0] == 0.75
+
+
+def test_what_is_used_elsewhere_as_well_is_used() -> None:
+    scores = head()(hidden())
+    loss = scores[:, -1].square().sum() + scores[:, :-1].square().sum()
+    assert unused(loss) is None
+    assert unused(scores[:, -1].sum() + scores.exp().sum()) is None
+
+
+@pytest.mark.parametrize("width", [VOCABULARY, 1])
+def test_a_factor_without_zeros_and_dropout_leave_all_rows(width: int) -> None:
+    scores = nn.Linear(WIDE, width)(hidden())
+    assert unused((scores * torch.rand_like(scores).add(0.1)).sum()) is None
+    dropped = F.dropout(nn.Linear(WIDE, VOCABULARY)(hidden()), 0.5)
+    assert unused(dropped.sum()) is None
+
+
+def test_one_factor_for_all_rows_says_nothing_of_a_row() -> None:
+    channels = torch.zeros(VOCABULARY)
+    channels[0] = 1
+    assert unused((head()(hidden()) * channels).sum()) is None
+
+
+def test_a_loss_that_ignores_everything_says_nothing() -> None:
+    scores = head()(hidden()).view(-1, VOCABULARY)
+    loss = F.cross_entropy(scores, torch.full((ROWS,), -100), reduction="sum")
+    assert unused(loss) is None
