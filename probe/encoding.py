@@ -22,7 +22,7 @@ SETTINGS: Final = (
     *("graph_nodes", "graph_uses", "graph_added_bytes", "cpu_bf16", "host_parameters"),
     *("filters", "depthwise_filters", "repeated_layer", "cpu_intel", "cleared_parameters"),
     *("cleared_nodes", "cleared_weights", "cleared_for_input", "fusible"),
-    *("same_products", "gathered_products", "unused_products"),
+    *("same_products", "gathered_products", "unused_products", "resting_parameters"),
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

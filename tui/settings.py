@@ -119,3 +119,5 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Of rows that were gathered from fewer ones, or repeated; these are needed."""
     unused_products: RowProducts | None = None
     """Of rows of which nothing is used. All three of a graph on the host; None of one without."""
+    resting_parameters: int | None = None
+    """Of those that nothing updates, the ones that an optimizer has with a learning rate of 0."""

@@ -1,7 +1,7 @@
 """The optimizers that were seen to step: what they update and how, looked at once each."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 from weakref import ref
 
@@ -26,12 +26,24 @@ momentum of sparse gradients is sparse itself and grows with each step (on a CPU
 sixty). The other optimizers of `torch.optim` but SparseAdam take none at all."""
 SCALER_CALLS: Final = "_maybe_opt_step"
 """GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
+BY_RATE: Final = (
+    *("Adadelta", "Adafactor", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "Muon", "NAdam"),
+    *("RAdam", "RMSprop", "SGD", "SparseAdam"),
+)
+"""Classes of torch.optim that multiply by the learning rate whatever they do to a parameter, its
+decay too (read in 2.13). Rprop takes it for its first step alone, and LBFGS to search from."""
+RESTS: Final = 8
+"""Steps in a row that are seen with a learning rate of 0, two in each second, before it is taken to
+stay so: a warm-up from 0 has one, and a group that takes turns is hardly met at 0 so often."""
 
 
 class _Known:
     """One optimizer, and one gradient of its last look."""
 
-    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "seen", "there")
+    __slots__ = (
+        *("facts", "gradient", "groups", "kept", "optimizer", "parameter", "rests", "seen"),
+        "there",
+    )
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer: Callable[[], Any] = ref(optimizer)
@@ -44,6 +56,8 @@ class _Known:
         self.kept: bool | None = None
         self.seen = 0
         """How many steps were seen of all as it stepped last."""
+        self.rests: dict[int, int] = {}
+        """By the number of each group, how many of the last steps in a row left it as it was."""
 
     def look(self, optimizer: Any) -> None:
         """Is last time's gradient still the same tensor? It is where `zero_grad` fills with zeros;
@@ -58,6 +72,8 @@ class _Known:
         else:
             self.parameter, self.gradient = ref(parameter), ref(parameter.grad)
         self.there = False
+        for at, group in enumerate(optimizer.param_groups):
+            self.rests[at] = self.rests.get(at, 0) + 1 if _rests(optimizer, group) else 0
 
 
 class Optimizers:
@@ -87,7 +103,7 @@ class Optimizers:
         known.look(optimizer)
         self._seen += 1
         known.seen, self._last = self._seen, known
-        using = [one for one in self._known.values() if self._seen - one.seen < SILENT]
+        using = self._in_use()
         largest = max(using, key=_bytes_of)
         return {
             **self._tables_of(largest),
@@ -115,13 +131,30 @@ class Optimizers:
         return dict.fromkeys(TABLE)
 
     def owners(self) -> dict[int, int]:
-        """The known optimizer of each parameter, by identities."""
-        there = [one.optimizer() for one in self._known.values()]
+        """The known optimizer that updates each parameter, by identities."""
+        return self._having(resting=False)
+
+    def resting(self) -> Collection[int]:
+        """The parameters that an optimizer has and leaves as they are: their learning rate is 0."""
+        return self._having(resting=True)
+
+    @property
+    def are_settled(self) -> bool:
+        """A learning rate that is 0 now was so for long enough not to be a warm-up's."""
+        there = [one.rests for one in self._in_use() if one.optimizer() is not None]
+        return not any(0 < count < RESTS for rests in there for count in rests.values())
+
+    def _in_use(self) -> list[_Known]:
+        return [one for one in self._known.values() if self._seen - one.seen < SILENT]
+
+    def _having(self, resting: bool) -> dict[int, int]:
+        there = [(one.rests, one.optimizer()) for one in self._known.values()]
         return {
             id(parameter): id(optimizer)
-            for optimizer in there
+            for rests, optimizer in there
             if optimizer is not None
-            for group in optimizer.param_groups
+            for at, group in enumerate(optimizer.param_groups)
+            if (rests.get(at, 0) > 0) is resting
             for parameter in group["params"]
         }
 
@@ -136,6 +169,14 @@ class Optimizers:
             parameter = self._last.parameter()
             self._last.there = parameter is not None and parameter.grad is not None
             self._last = None
+
+
+def _rests(optimizer: Any, group: dict[str, Any]) -> bool:
+    """Its step leaves this group as it is. A rate that is a tensor is not read: on a GPU that
+    waits."""
+    kind, rate = type(optimizer), group.get("lr")
+    by_rate = kind.__name__ in BY_RATE and kind.__module__.startswith("torch.optim.")
+    return by_rate and isinstance(rate, (int, float)) and rate == 0
 
 
 def _bytes_of(known: _Known) -> int:

@@ -112,8 +112,9 @@ class SettingsSampler:
         found = self._operations.look(first.grad_fn) if on_cpu else {}
         if owners != self._owners:
             found |= self._owned_by(owners, now_ns)
-        if owners and not self._unused.is_known:
-            found |= self._unused.look(first.grad_fn, owners, now_ns)
+        if owners and self._optimizers.are_settled and not self._unused.is_known:
+            resting = self._optimizers.resting()
+            found |= self._unused.look(first.grad_fn, owners, resting, now_ns)
         return found
 
     def _owned_by(self, owners: Owners, now_ns: int) -> dict[str, Any]:

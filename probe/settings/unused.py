@@ -1,5 +1,6 @@
 """Parameters whose gradients are computed and that nothing updates, as a backward's graph shows
-them: a backbone that should be frozen, of which only the optimizer does not know.
+them: a backbone that should be frozen, of which only the optimizer does not know, or whose learning
+rate is 0.
 
 The leaves of the graph are looked at once, and anew where one of them turns out to be used. Those
 that no optimizer has are watched from then on: an optimizer that steps rarely may have them, and an
@@ -34,7 +35,7 @@ cleared: more than anybody's micro-batches before an update by hand that makes i
 SURE_NS: Final = 3_000_000_000
 """For so long nothing updates them: each optimizer of a loop that turns within that has stepped."""
 Numbers = tuple[float, ...] | None
-UNUSED: Final = ("unused_parameters", "graph_parameters", "unused_nodes")
+UNUSED: Final = ("unused_parameters", "graph_parameters", "unused_nodes", "resting_parameters")
 """As `settings.Settings` has them."""
 
 
@@ -42,8 +43,10 @@ class Unused:
     """Belongs to the training thread, and holds no parameter alive."""
 
     def __init__(self) -> None:
-        self._suspects: list[tuple[Any, int]] | None = None
-        """Each parameter that nothing updates so far, with its version; None before the look."""
+        self._suspects: list[tuple[Any, int | None]] | None = None
+        """Each parameter that nothing updates so far, with its version; None before the look. An
+        optimizer that leaves one as it is makes a new version of it nevertheless: so that has
+        none."""
         self._numbers: list[tuple[Any, Numbers]] = []
         """Of some of them; empty once they were compared."""
         self._kept = 0
@@ -57,9 +60,12 @@ class Unused:
         """Nothing is left to look at."""
         return self._suspects == []
 
-    def look(self, root: Any, updated: Collection[int], now_ns: int) -> dict[str, Any]:
-        """What is known now, `root` being the node that a backward starts from and `updated` the
-        identities of what the known optimizers have."""
+    def look(
+        self, root: Any, updated: Collection[int], resting: Collection[int], now_ns: int
+    ) -> dict[str, Any]:
+        """What is known now, `root` being the node that a backward starts from; `updated` and
+        `resting` are the identities of what the known optimizers update, and have but leave as it
+        is."""
         if self._suspects is None:
             if is_sharded():
                 self._suspects = []
@@ -67,7 +73,11 @@ class Unused:
             self._since_ns = now_ns
             self._walks += 1
             self._found, suspects = found_below(root, updated)
-            self._suspects = [(ref(one), one._version) for one in suspects]
+            if self._found:
+                self._found["resting_parameters"] = sum(id(one) in resting for one in suspects)
+            self._suspects = [
+                (ref(one), None if id(one) in resting else one._version) for one in suspects
+            ]
             some = suspects[:: max(1, len(suspects) // MOST_READ)][:MOST_READ]
             self._numbers, self._kept = [(ref(one), numbers_of(one)) for one in some], 0
         kept = all(_keeps_gradient(one()) for one, _ in self._numbers)
@@ -153,8 +163,10 @@ def _keeps_gradient(parameter: Any) -> bool:
     return any(numbers_of(gradient) or ())
 
 
-def _is_updated(parameter: Any, version: int, updated: Collection[int]) -> bool:
-    return parameter is None or id(parameter) in updated or parameter._version != version
+def _is_updated(parameter: Any, version: int | None, updated: Collection[int]) -> bool:
+    if parameter is None or id(parameter) in updated:
+        return True
+    return version is not None and parameter._version != version
 
 
 def is_parameter(variable: Any) -> bool:

@@ -36,7 +36,7 @@ def claims(seconds: float) -> Iterator[Claim]:
             loss = head(net(torch.randn(8, 32, WIDTH))).sum()
             gc.collect()  # one of the program's own that falls into it takes 40 ms
             began_ns = thread_time_ns()
-            found = unused.look(loss.grad_fn, used, now_ns)
+            found = unused.look(loss.grad_fn, used, (), now_ns)
             took_ms.append((thread_time_ns() - began_ns) / 1e6)
             loss.backward()
         assert found["unused_parameters"], "the look has found nothing"

@@ -69,12 +69,20 @@ def _never_updated(settings: Settings) -> _Reason | None:
         return None
     unused, every = settings.unused_parameters, settings.graph_parameters
     alone = settings.unused_nodes or 0.0
-    text = f"{unused} of {every} parameters that the backward makes gradients for are updated by "
-    freeze = "requires_grad_(False) on every parameter that the optimizer does not have"
-    if alone:
+    text = f"{unused} of {every} parameters that the backward makes gradients for "
+    which, why = "that the optimizer does not have", "are updated by no optimizer"
+    resting = settings.resting_parameters or 0
+    if resting:
+        at_zero = "whose learning rate is 0"
+        which = at_zero if resting == unused else f"{which}, or {at_zero}"
+        why = "have a learning rate of 0" if resting == unused else f"{why}, or {at_zero}"
+    freeze = f"requires_grad_(False) on every parameter {which}"
+    if resting:
+        freeze += ", and True again before it is to learn"
+    elif alone:
         freeze += ", or torch.no_grad() around the layers before the first that learns"
     part = alone + (1.0 - alone) * unused / every * WEIGHTS_OF_BACKWARD
-    return _Reason(part, alone, unused, f"{text}no optimizer", freeze)
+    return _Reason(part, alone, unused, text + why, freeze)
 
 
 def _cleared(settings: Settings) -> _Reason | None:

@@ -80,3 +80,23 @@ def test_both_kinds_are_added_up_and_the_larger_is_advised_first() -> None:
     assert finding.share == pytest.approx(11 / 17.6 * (0.4 + 0.05), rel=0.01)
     assert len(finding.advice) == 2
     assert "optimizer does not have" in finding.advice[1]
+
+
+@pytest.mark.parametrize(
+    ("resting", "why", "which"),
+    [
+        (18, "have a learning rate of 0", "whose learning rate is 0, and True again before it"),
+        (4, "are updated by no optimizer, or whose", "that the optimizer does not have, or whose"),
+    ],
+)
+def test_what_has_a_learning_rate_of_0_is_frozen_until_it_is_to_learn(
+    resting: int, why: str, which: str
+) -> None:
+    """A second stage trains it: torch.no_grad() around it would end that."""
+    finding = found(
+        unused_parameters=18, graph_parameters=20, unused_nodes=0.95, resting_parameters=resting
+    )
+    assert finding is not None
+    assert why in finding.evidence[0].text
+    assert finding.advice[0].startswith(f"requires_grad_(False) on every parameter {which}")
+    assert "no_grad()" not in finding.advice[0]
