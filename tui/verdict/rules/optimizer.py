@@ -9,7 +9,6 @@ from ..between_phases import clipped_part
 from ..code_places import (
     clips,
     embeds,
-    in_collective,
     in_optimizer,
     main_places,
     steps_one_by_one,
@@ -29,7 +28,6 @@ from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds.causes import (
     AS_MUCH,
-    BY_HAND_NS,
     DENORMAL_NS,
     DENORMAL_NUMBERS,
     DENSE_PASSES,
@@ -44,6 +42,7 @@ from ..thresholds.causes import (
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import RunFacts, StepWindow
+from .own_optimizer import by_hand, function_to_spare, own_function, spare_it
 from .sparse_table import (
     TAKES_SPARSE,
     TableUsed,
@@ -69,11 +68,6 @@ _FOREACH: Final = (
 _WITHOUT_FORMS: Final = frozenset(("lbfgs.py", "sparse_adam.py", "_muon.py"))
 """Files of torch.optim whose classes update one tensor after the other, or all as one."""
 
-_OF_TORCH: Final = (*_FUSED, *_FOREACH, "LBFGS", "Muon", "SparseAdam")
-
-FEWEST_BY_HAND: Final = 8
-"""Fewer tensors are as good as together."""
-
 
 def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     """One kernel for all tensors; fewer rows, where an embedding was seen; fewer steps. Where its
@@ -85,7 +79,8 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     is_sparse = settings is not None and settings.optimizer == "SparseAdam"
     if any(map(embeds, places)) and not (is_sparse or any(map(clips, places))):
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
-    first = (together,) if together else (*_one_by_one(window), *_by_hand(window))
+    other = (together,) if together else _one_by_one(window)
+    first = (*by_hand(window), *spare_it(window), *other)
     if (used := _by_rows(window)) is not None:
         return (sparse_advice(window, used), *first, rarely)
     if settings is None:
@@ -111,37 +106,6 @@ def _one_by_one(window: RunFacts) -> tuple[str, ...]:
         return ()
     text = f"{settings.optimizer or 'the optimizer'}(..., foreach=False): in groups each operation "
     return (f"{text}goes through all {size(held)}, which no cache holds",)
-
-
-def _by_hand(window: RunFacts) -> tuple[str, ...]:
-    """A class that is none of torch's, exchanges nothing and takes long for each tensor: it goes
-    through them in Python, and each operation of each is a launch of its own. TinyBERT's BertAdam
-    on an H200, 75 tensors in 17.5 ms, 30 % of each step: AdamW(fused=True) gave 1.59x, its own
-    step by torch._foreach_ functions 1.53x."""
-    settings = window.settings
-    if not isinstance(window, StepWindow) or not window.gpu_present or settings is None:
-        return ()
-    name, tensors = settings.optimizer, settings.parameters or 0
-    if name is None or name in _OF_TORCH or settings.parameter_device == "cpu":
-        return ()
-    if tensors < FEWEST_BY_HAND or any(map(_is_no_launching, main_places(window))):
-        return ()
-    calls = sum(row.optimizer_steps for row in window.steps)
-    if sum(row.optimizer_ns for row in window.steps) < BY_HAND_NS * max(1, calls * tensors):
-        return ()
-    return (
-        f"update all {tensors} tensors together: torch.optim.AdamW(..., fused=True), where it fits "
-        f"what {name} does, or torch._foreach_ functions in its step()",
-    )
-
-
-def _is_no_launching(place: FrameShare) -> bool:
-    """An update is seen to exchange, as a sharded one does; to decompose matrices, as Shampoo's; or
-    to go through groups, as a class that is made of torch's does."""
-    if place.phase != "optimizer":
-        return False
-    together = function_of(place.frame).startswith(("_multi_tensor_", "_fused_"))
-    return together or in_collective(place) or "linalg" in place.frame + place.line
 
 
 def _by_rows(window: RunFacts) -> TableUsed | None:
@@ -272,9 +236,10 @@ def _denormal(window: StepWindow, call_ns: float) -> str | None:
 
 
 def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None:
-    """Of sparse updates, by the rows that they leave out; of a fused form by what that leaves of
-    the time in `step()` itself, for it clips no faster, and clipping is in the `share`: on a CPU,
-    and of Adam on a GPU; no more than the `bound` that a replay or the loader is."""
+    """Of sparse updates, by the rows that they leave out; on a CPU of a function that need not be
+    called so often, by its samples; of a fused form by what that leaves of the time in `step()`
+    itself, for it clips no faster, and clipping is in the `share`: on a CPU, and of Adam on a GPU.
+    No more than the `bound` that a replay or the loader is."""
     settings, floor = window.settings, loader_floor_sampled(window)
     floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
@@ -283,6 +248,8 @@ def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None
         spared = [min(most, share * part) for part in spared_by_rows(window, used)]
         low, middle, high = map(speedup_of, spared, floors)
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
+    if (called := function_to_spare(window)) is not None and not window.gpu_present:
+        return Forecast(min(bound, speedup_of(called.share, floor.mean)), 1.0, bound)
     if settings is None or not updated_together(window):
         return None
     if window.gpu_present:
@@ -354,6 +321,8 @@ def optimizer(window: StepWindow) -> Finding | None:
         evidence[1:] = [place_evidence(by_user_function(cut)[0], "main-thread")]
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [place_evidence(place, "main-thread") for place in looped[:1]]
+    if (own := own_function(window)) is not None:
+        evidence.append(place_evidence(own, "main-thread"))
     headline = f"the optimizer takes {percent(share.mean)} of each step"
     no_faster = nothing_faster(window)
     if no_faster is not None:
