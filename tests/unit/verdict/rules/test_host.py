@@ -143,6 +143,17 @@ def test_a_slow_logger_every_fiftieth_step_is_the_hosts_with_its_line() -> None:
     assert finding.advice[0].endswith("on another thread: train (train.py:70)")
 
 
+def test_a_thread_that_waits_for_autograds_own_does_not_sleep() -> None:
+    """It walks the graph of what lies on a GPU, also for `autograd.grad` within the forward."""
+    grad = "_engine_run_backward (torch/autograd/graph.py:869)"
+    derives = FrameShare(0.6, grad, "derived (pinn.py:48)", phase="backward", samples=100)
+    rows = even(60, forward_ms=80, backward_ms=20)
+    stacks = Stacks(100, (derives,), 0, (), None, main_unplaced=0.0)
+    seen = window(rows, gpu_present=True, thread_cpu=0.1, run_delay=0.0)
+    assert asleep(replace(seen, stacks=stacks)) == pytest.approx(0.3, abs=0.01)
+    assert asleep(seen) == pytest.approx(0.7, abs=0.01)
+
+
 def test_an_evaluation_that_samples_show_is_no_slow_step_as_well() -> None:
     """A GPT's `estimate_loss` every 50 steps was an evaluation and "single slow steps" as well."""
     seen = now_and_then(20, forward_ms=900)
