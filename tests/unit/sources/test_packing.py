@@ -140,3 +140,66 @@ def test_texts_that_are_padded_again_behind_a_packed_layer(
 ) -> None:
     text = BEHIND.format(line=line.replace("; ", "\n        "))
     assert structure(tmp_path, text, "Writer.forward").padded_again is again
+
+
+TRAINER = """
+class Trainer:
+    def __init__(self, texts):
+        lengths = [len(one) for one in texts]
+        self.sampler = {made}
+
+    def epoch(self):
+        for ids, tags in DataLoader(self.texts, batch_sampler=self.sampler):
+            ids = {ids}
+            self.net(ids, tags).backward()  # 3
+
+    def fit(self):
+        for _ in range(9):
+            self.epoch()  # 2
+
+def accuracy(answers, lengths):
+    return score(answers, lengths)
+
+if __name__ == "__main__":
+    Trainer(texts).fit()  # 1
+"""
+ALL_IN_ONE = """
+def main(texts):
+    lengths = [len(one) for one in texts]
+    {made}
+    for epoch in range(9):
+        {anew}
+        for ids, tags in loader:
+            ids = {ids}
+            net(ids, tags).backward()  # 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("ids", "unpacked"), [("ids.cuda()", True), ("shorten(ids, lengths)", False)]
+)
+def test_lengths_that_only_put_batches_together_are_not_the_nets(
+    tmp_path: Path, ids: str, unpacked: bool
+) -> None:
+    """A sampler of texts that are alike in length may fail to do so."""
+    way = ("<module>", "Trainer.fit", "Trainer.epoch")
+    for made in ("BucketSampler(lengths, 32)", "in_order(lengths)"):
+        text = TRAINER.format(made=made, ids=ids)
+        assert structure(tmp_path, text, *way).unpacked is unpacked, made
+        for anew in ("", "loader = loader_of(texts, lengths=lengths)"):
+            text = ALL_IN_ONE.format(made=f"sampler = {made}", anew=anew, ids=ids)
+            assert structure(tmp_path, text, "main").unpacked is unpacked, (made, anew)
+
+
+def test_what_hands_a_batch_to_its_step_may_shorten_it(tmp_path: Path) -> None:
+    text = """
+def step(ids):
+    net(ids).backward()  # 2
+
+def main(loader):
+    for ids, lengths in loader:
+        step({ids})  # 1
+"""
+    assert structure(tmp_path, text.format(ids="ids"), "main", "step").unpacked
+    shortened = text.format(ids="shorten(ids, lengths)")
+    assert not structure(tmp_path, shortened, "main", "step").unpacked

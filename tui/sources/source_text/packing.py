@@ -10,7 +10,7 @@ from typing import Final
 
 from ...verdict.code_origin import MACHINERY
 from ...verdict.syntax import name_of
-from .places import FUNCTIONS, Place, holds, nodes_outside
+from .places import FUNCTIONS, LOOPS, Place, holds, learns, nodes_outside
 from .value_flow import Names, Values, reached, read
 
 PACKS: Final = re.compile(
@@ -27,6 +27,8 @@ MANY_LENGTHS: Final = re.compile(r"(^|_)(lengths|lens|seqlens|seq_?lens)$")
 """By name; `seq_len` may be a number of the net's own, as in `x.view(-1, seq_len, 8)`."""
 ON: Final = frozenset(("to", "cpu", "cuda", "long", "int", "tolist"))
 """Methods of lengths that are still these."""
+CHOOSES: Final = re.compile(r"sampler|bucket|loader|dataset", re.IGNORECASE)
+"""In names of what is handed the lengths of all texts, to put batches together: it is no net."""
 UNPACKS: Final = "pad_packed_sequence"
 POOLS: Final = re.compile(
     r"(mean|sum|max|min|gather|select|masked_\w+|index_\w+|logsumexp|\w*pool\w*|\w*attention\w*)$",
@@ -46,12 +48,26 @@ def is_another_library(path: str) -> bool:
 
 
 def hands_lengths(way: Sequence[Place]) -> bool:
-    """A function on the way, or the loop of a script, hands a call the lengths of its texts."""
-    return any(
-        isinstance(node, ast.Call) and _has_lengths(node)
-        for place in way
-        for node in ast.walk(place.scope if isinstance(place.scope, FUNCTIONS) else place.region())
-    )
+    """A function on the way hands a call the lengths of its texts. Of one that trains it is the
+    loop that does: what stands before that, or calls it, has no batch yet."""
+    for place in way:
+        loops = [one for one in place.around() if isinstance(one, LOOPS)]
+        step = next(filter(learns, reversed(loops)), None)
+        region = step or _with_batch(place, loops)
+        if any(isinstance(node, ast.Call) and _has_lengths(node) for node in ast.walk(region)):
+            return True
+        if step is not None:
+            return False
+    return False
+
+
+def _with_batch(place: Place, loops: Sequence[ast.AST]) -> ast.AST:
+    """The function; of a script the loop around the line, or the statement alone, for what it
+    begins may make the batches."""
+    if isinstance(place.scope, FUNCTIONS):
+        return place.scope
+    statements = [one for one in place.around() if isinstance(one, ast.stmt)]
+    return next(iter((*loops, *statements)), place.scope)
 
 
 def is_padded_again(place: Place) -> bool:
@@ -95,6 +111,8 @@ def _picks(taken: ast.Subscript) -> bool:
 
 
 def _has_lengths(call: ast.Call) -> bool:
+    if CHOOSES.search(name_of(call.func)):
+        return False
     if any(
         one.arg is not None and LENGTHS.search(one.arg) and _is_of_batch(one.value)
         for one in call.keywords

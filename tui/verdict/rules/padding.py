@@ -58,6 +58,10 @@ laid out, for each new length (124 ms a step until all were known, for 44 ms of 
 padded to 512, H200)."""
 GROUPS: Final = "batches of texts of about one length: a batch sampler that sorts them by length"
 GROUPS_ON_GPU: Final = f"{GROUPS}, padded to a multiple of {FEW_LENGTHS}"
+SORTED_BY: Final = (
+    "or, if a sampler does so: its lengths are not those of the samples that it numbers (of a part "
+    "of a dataset, as random_split makes, they are lengths[part.indices])"
+)
 PACKS: Final = "or pack texts behind each other up to that length, with attention kept within each"
 
 
@@ -150,7 +154,7 @@ def padding(window: StepWindow) -> Finding | None:
     least = _at_least(window, best)
     groups = GROUPS_ON_GPU if on_gpu else GROUPS
     packs = () if found.by_ids else (PACKS,)
-    first, advice = least, [f"{groups}, {times(least)} or more", *packs]
+    first, advice = least, [f"{groups}, {times(least)} or more", SORTED_BY, *packs]
     if found.is_fixed and found.to_longest < 1.0 - CONTRIBUTOR:
         how = _how(found, on_gpu)
         trimmed = _share(window, found, min(1.0, found.to_longest * beside), part)

@@ -103,6 +103,7 @@ def test_padding_to_one_length_is_trimmed_first_and_forecast_so() -> None:
 def test_batches_of_all_lengths_are_grouped() -> None:
     found = found_of(on_cpu(VARIED))
     assert found.advice[0].startswith("batches of texts of about one length: a batch sampler")
+    assert "lengths[part.indices]" in found.advice[1], "one that is there may sort by others"
     assert found.forecast is not None
     assert found.forecast.speedup == pytest.approx(found.speedup)
     assert Engine().judge(on_cpu(VARIED)).finding.kind == "padding"
