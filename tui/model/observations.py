@@ -140,6 +140,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     padded_again: bool = False
     chooses: bool = False
     fixed: bool = False
+    anew: str = ""
     """What its source says, as in `source_text.structure.Structure`."""
 
 
@@ -153,8 +154,7 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
     moments_ms: tuple[int, ...] = ()
     """When the samples were taken, after `started_ns`; () where that is not known."""
     seen: int = 0
-    """Bits of the moments at which some stack had changed. In between nothing had, and the time is
-    an estimate: the sample was taken after the seen moment before it and before the next."""
+    """Bits of the moments at which some stack had changed: of the others times are estimates."""
     among: tuple[int, ...] = ()
     """Where one worker was sampled in its turn: the pids of all."""
 

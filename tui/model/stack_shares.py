@@ -150,6 +150,7 @@ def _shares(
             padded_again=stack.padded_again,
             chooses=stack.chooses,
             by_position=is_by_position(stack.frames),
+            anew=stack.anew,
         )
         places[place] += stack.count
         moments[place] = moments.get(place, 0) | stack.moments

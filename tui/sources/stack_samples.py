@@ -147,6 +147,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         padded_again=structure.padded_again,
         chooses=structure.chooses,
         fixed=structure.fixed,
+        anew=structure.anew,
     )
 
 

@@ -14,6 +14,7 @@ from .rules.allocator import allocator
 from .rules.checkpoint import checkpoint
 from .rules.communication import communication
 from .rules.compute import by_parts, compute, in_fp32, of_memory
+from .rules.computed_anew import computed_anew
 from .rules.contention import contention, core_contention
 from .rules.double_precision import in_float64
 from .rules.dropout import dropout
@@ -101,10 +102,12 @@ def _compute(window: StepWindow) -> Finding | None:
 
 def _launch(window: StepWindow) -> Finding | None:
     """What is called, on a GPU and without one."""
+    found = [computed_anew(window)]
     if window.gpu_present:
-        return launch(window)
-    looped = (small_operations_in_a_loop(window), repeated_layer(window))
-    return max(filter(None, looped), key=_share_of, default=None)
+        found += [launch(window)]
+    else:
+        found += [small_operations_in_a_loop(window), repeated_layer(window)]
+    return max(filter(None, found), key=_share_of, default=None)
 
 
 def _share_of(found: Finding) -> float:

@@ -77,6 +77,9 @@ class FrameShare:
     """It makes a tensor of Python's numbers, which takes longer than the copy in the same line."""
     by_position: bool = False
     """In a layer whose time goes with the positions of a text: recurrent, attention, Conv1d."""
+    anew: str = ""
+    """A parametrized weight is computed there: the frame of the net's loop that does so in each
+    turn."""
 
 
 @dataclass(frozen=True, slots=True)

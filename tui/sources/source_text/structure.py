@@ -19,6 +19,7 @@ from ...verdict.code_origin import is_users, where_in
 from .after_update import evaluates_after_update
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
 from .choosing import chooses
+from .computed_anew import computed_anew, parametrized_at
 from .environments import acting, class_of_environment, turns_around
 from .evaluations import (
     evaluation_of,
@@ -84,6 +85,8 @@ class Structure:
     in a function that each step calls and in which none was seen: a check, a state that is kept."""
     fixed: bool = False
     """The net that answers them is one that nothing updates, whatever its class is."""
+    anew: str = ""
+    """The frame of a loop within the net that computes a parametrized weight anew in each turn."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
     with_gradients: frozenset[str] = frozenset()
@@ -227,9 +230,11 @@ class SourceStructure:
         padded = any(map(is_padded_again, [*inner, *way][:1]))
         chosen = chooses([*inner, *way])
         fixed = in_step and helpers is not None and is_fixed(way)
+        weight = parametrized_at(frames)
+        above = () if weight is None else self._way_to(_users_own(frames[net:weight]))
         return Structure(
             parts, turns, unpacked, padded, chosen, evaluates,
-            feeds=feeds, in_step=in_step, fixed=fixed,
+            feeds=feeds, in_step=in_step, fixed=fixed, anew=computed_anew(above, way),
         )  # fmt: skip
 
     def _is_plain(self, frames: Sequence[str], loop: str) -> bool:
