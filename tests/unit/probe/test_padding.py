@@ -181,6 +181,17 @@ def test_ids_that_may_be_no_texts_show_nothing(ids: torch.Tensor) -> None:
     assert padding_of([ids], torch) is None
 
 
+def test_texts_may_be_columns() -> None:
+    """As `pad_sequence` puts them together, unless it is told otherwise."""
+    source = ids_of(mask_of([5, 3, 18, 1, 12] * 4, 20), 1).t().contiguous()
+    target = ids_of(mask_of([5, 3, 16, 1, 12] * 4, 16), 1).t().contiguous()
+    assert padding_of((source, target), torch) == (20, 20, 4 * 39, 18, True)
+    assert padding_of((source[:, :15],), torch) is None, "too few to tell"
+    assert padding_of((source[:8],), torch) is None, "short"
+    features = torch.randint(0, 3, (64, 20), generator=torch.Generator().manual_seed(1))
+    assert padding_of((features,), torch) is None
+
+
 def recordings(rows: int) -> torch.Tensor:
     return torch.randint(0, 256, (rows, 3, 8, 16), dtype=torch.uint8)
 
