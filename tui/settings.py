@@ -34,6 +34,15 @@ class RowProducts(msgspec.Struct, frozen=True, array_like=True):
     """Of the layer with most of it."""
 
 
+class RecomputedProducts(msgspec.Struct, frozen=True, array_like=True):
+    """What `torch.utils.checkpoint` computes again in the backward."""
+
+    part: float
+    """Of the arithmetic of all products that the graph shows, 0 to 1."""
+    hidden: int
+    """Parts of the net whose products the graph does not show: the older, reentrant kind."""
+
+
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
@@ -118,6 +127,7 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     gathered_products: RowProducts | None = None
     """Of rows that were gathered from fewer ones, or repeated; these are needed."""
     unused_products: RowProducts | None = None
-    """Of rows of which nothing is used. All three of a graph on the host; None of one without."""
+    """Of rows of which nothing is used. None of a graph without any; on a device less is known."""
     resting_parameters: int | None = None
     """Of those that nothing updates, the ones that an optimizer has with a learning rate of 0."""
+    recomputed_products: RecomputedProducts | None = None

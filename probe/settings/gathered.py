@@ -38,9 +38,9 @@ def gathered_of(products: Iterable[Product], whole: int) -> Rows | None:
     known: dict[Any, float] = {}
     found: list[tuple[float, Product]] = []
     for one in products:
-        if name_of(one.node) in ROW_BY_ROW and one.second is not None:
+        if name_of(one.node) in ROW_BY_ROW:
             source = rows_of(one.node)
-            if source is not None and one.second.size(0) >= LEAST_WIDTH:
+            if source is not None and one.inputs >= LEAST_WIDTH:
                 found.append((1.0 - _different(source, known), one))
     return largest_of(found, whole)
 
@@ -78,7 +78,13 @@ def _of_source(node: Any, name: str, known: dict[Any, float]) -> float:
 
 def _of_gather(node: Any, name: str) -> float:
     counted = different_in(node, name)
-    return 1.0 if counted is None else counted[0] / counted[1]
+    if counted is not None:
+        return counted[0] / counted[1]
+    # No more than there are to gather from, one tensor of indices going along the first dimension.
+    sizes: tuple[int, ...] = getattr(node, "_saved_self_sym_sizes", ())
+    rows = result_of(node)
+    along_first = getattr(node, "_saved_dim", 0) == 0 and len(sizes) == len(rows) and rows[0]
+    return min(1.0, sizes[0] / rows[0]) if along_first else 1.0
 
 
 def different_in(node: Any, name: str) -> tuple[int, int] | None:

@@ -4,6 +4,8 @@ made of, and what it has kept of them."""
 from typing import Any, Final, NamedTuple
 
 from ..loaders import runs_no_code
+from .autocast import name_of
+from .users import parameter_of
 
 OPERANDS: Final = {
     "AddmmBackward0": ("mat1", "mat2"),
@@ -30,22 +32,45 @@ class Product(NamedTuple):
 
     node: Any
     flops: int
+    inputs: int
+    """Of what is summed for each of its results; 0 where that is not known."""
     first: Any
     second: Any
-    """Its operands; None of what it has not kept."""
+    """Its operands on the host; None of what it has not kept."""
 
 
 def kept(node: Any, name: str, torch: Any) -> Any:
     """A plain tensor on the host that a node has kept as it was; None of what hooks have put away
     (a checkpoint would compute it anew), and where this torch does not show it."""
-    try:
-        saved = getattr(node, f"_raw_saved_{name}")
-        held = saved.data if saved.unpack_hook is None else None
-    except (AttributeError, RuntimeError):
-        return None
+    held = _held(node, name)
     if held is None or not runs_no_code(type(held), torch):
         return None
     return held if held.device.type == "cpu" and held.layout is torch.strided else None
+
+
+def _held(node: Any, name: str) -> Any:
+    try:
+        saved = getattr(node, f"_raw_saved_{name}")
+        return saved.data if saved.unpack_hook is None else None
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def inputs_of(node: Any, torch: Any) -> int:
+    """How many products are summed for each result of a node that multiplies; 0 where that is not
+    known. A shape is read, wherever the tensor lies."""
+    first, second = OPERANDS[name_of(node)]
+    if name_of(node).startswith("Convolution"):
+        weight = parameter_of(node.next_functions[1][0]) if node.next_functions[1][0] else None
+        weight = _held(node, second) if weight is None else weight
+        plain = weight is not None and runs_no_code(type(weight), torch)
+        return weight.numel() // weight.size(0) if plain else 0
+    try:
+        sizes = getattr(node, f"_saved_{first}_sym_sizes", ())
+        return int(sizes[-1] if sizes else getattr(node, f"_saved_{second}_sym_sizes")[-2])
+    except (AttributeError, RuntimeError):
+        held = _held(node, first)
+        return int(held.size(-1)) if held is not None and runs_no_code(type(held), torch) else 0
 
 
 def result_of(node: Any) -> tuple[int, ...]:

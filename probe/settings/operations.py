@@ -31,11 +31,14 @@ class Operations:
         self._looks: dict[str, deque[Any]] = {name: deque(maxlen=KEPT) for name in PRODUCTS}
         self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
-    def look(self, root: Any) -> dict[str, Any]:
+    def look(self, root: Any, on_host: bool = True) -> dict[str, Any]:
         """The fields of `OPERATIONS`, a repeated layer and products that need not be, `root` being
         the node that a backward starts from; nothing new where the last walk was not long enough
-        ago."""
+        ago. What runs on a device costs no call of the host's, so that only the last are asked."""
         begun_ns = self._now_ns()
+        if not on_host:
+            due = self._products_again_ns is None or begun_ns >= self._products_again_ns
+            return self._products(users_below(root)[1], begun_ns) if due else {}
         if self._again_ns is not None and begun_ns < self._again_ns:
             return {}
         nodes, users = users_below(root)

@@ -4,8 +4,8 @@ operands; of rows that were gathered before a layer and not behind it; of rows t
 A node of the backward's graph keeps its operands for the gradient, so what they hold can be
 compared: some of their elements, and all of the two that seem to be the most waste.
 
-Only on the host, where reading is free. A look at a product takes 10 to 20 us (two cores, torch
-2.13), and comes as seldom as the walk that finds them allows.
+Operands are read on the host alone, where that is free. A look at a product takes 10 to 20 us (two
+cores, torch 2.13), and comes as seldom as the walk that finds them allows.
 """
 
 import sys
@@ -16,12 +16,17 @@ from typing import Any, Final
 from ..loaders import is_dispatched
 from .autocast import is_leaf, name_of
 from .gathered import gathered_of
-from .graph_rows import OPERANDS, Product, kept, result_of
+from .graph_rows import OPERANDS, Product, inputs_of, kept, result_of
 from .unused_rows import unused_rows_of
 from .users import Users
 
-PRODUCTS: Final = ("same_products", "gathered_products", "unused_products")
+PRODUCTS: Final = (
+    *("same_products", "gathered_products", "unused_products", "recomputed_products"),
+)
 """As `settings.Settings` has them."""
+CHECKPOINTS: Final = "torch.utils.checkpoint"
+REENTRANT: Final = "CheckpointFunctionBackward"
+"""The older kind of it, which hides what it holds from the graph."""
 TRANSPOSED: Final = "TBackward0"
 """`nn.Linear` turns its weight round in each call."""
 MOST_PRODUCTS: Final = 256
@@ -37,14 +42,17 @@ Same = tuple[float, int, int]
 
 def products_among(users: Users) -> dict[str, Any]:
     """The fields of `PRODUCTS`; None each where there are none, or nothing may be read: within a
-    dispatch mode, which would see it, on a device, or of a tensor's subclass."""
+    dispatch mode, which would see it, or of a tensor's subclass. On a device the graph alone
+    tells, and no operand is read."""
     torch = sys.modules["torch"]
     found = [] if is_dispatched(torch) else list(_products(users, torch))
     whole = sum(one.flops for one in found)
+    recomputed = _recomputed(found, whole, users)
     if not whole or len(found) > MOST_PRODUCTS:
-        return dict.fromkeys(PRODUCTS)
+        return {**dict.fromkeys(PRODUCTS), PRODUCTS[-1]: recomputed}
     rows = gathered_of(found, whole), unused_rows_of(found, whole, users)
-    return dict(zip(PRODUCTS, (_same(found, whole, torch), *rows), strict=True))
+    each = _same(found, whole, torch), *rows, recomputed
+    return dict(zip(PRODUCTS, each, strict=True))
 
 
 def _products(nodes: Iterable[Any], torch: Any) -> Iterator[Product]:
@@ -56,18 +64,27 @@ def _products(nodes: Iterable[Any], torch: Any) -> Iterator[Product]:
         if count > MOST_PRODUCTS + 1:
             return
         first, second = (kept(node, name, torch) for name in names)
-        yield Product(node, _flops(node, first, second), first, second)
+        inputs = inputs_of(node, torch)
+        yield Product(node, 2 * prod(result_of(node)) * inputs, inputs, first, second)
 
 
-def _flops(node: Any, first: Any, second: Any) -> int:
-    """Multiplications and additions; 0 where it has kept too little."""
-    if name_of(node).startswith("Convolution"):
-        inner = 0 if second is None else second.numel() // second.size(0)
-    elif first is not None:
-        inner = first.size(-1)
-    else:
-        inner = 0 if second is None else second.size(-2)
-    return 2 * prod(result_of(node)) * int(inner)
+def _recomputed(products: Iterable[Product], whole: int, nodes: Iterable[Any]) -> Any:
+    """The part of all arithmetic that `torch.utils.checkpoint` does again in the backward, and how
+    many parts of a net whose products are no nodes of the graph, since that is built again."""
+    again = sum(one.flops for one in products if _is_computed_anew(one.node))
+    parts = sum(name_of(node) == REENTRANT for node in nodes)
+    return (again / whole if whole else 0.0, parts) if again or parts else None
+
+
+def _is_computed_anew(node: Any) -> bool:
+    for name in OPERANDS[name_of(node)]:
+        try:
+            hook = getattr(node, f"_raw_saved_{name}").unpack_hook
+        except (AttributeError, RuntimeError):
+            continue
+        if hook is not None and getattr(hook, "__module__", None) == CHECKPOINTS:
+            return True
+    return False
 
 
 def _same(products: list[Product], whole: int, torch: Any) -> Same | None:

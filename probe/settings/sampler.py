@@ -108,8 +108,8 @@ class SettingsSampler:
         first = first_of(roots)
         if first is None or first.grad_fn is None:
             return {}
-        on_cpu, owners = first.device.type == "cpu", self._optimizers.owners()
-        found = self._operations.look(first.grad_fn) if on_cpu else {}
+        on_host, owners = first.device.type == "cpu", self._optimizers.owners()
+        found = self._operations.look(first.grad_fn, on_host)
         if owners != self._owners:
             found |= self._owned_by(owners, now_ns)
         if owners and self._optimizers.are_settled and not self._unused.is_known:

@@ -41,7 +41,7 @@ def unused_rows_of(products: Iterable[Product], whole: int, users: Users) -> Row
     found = [
         (1.0 - _used(one.node, users, known, 0), one)
         for one in products
-        if name_of(one.node) in ROW_BY_ROW and one.second is not None
+        if name_of(one.node) in ROW_BY_ROW and one.inputs
     ]
     return largest_of(found, whole)
 

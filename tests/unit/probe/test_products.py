@@ -108,6 +108,31 @@ def test_what_a_checkpoint_keeps_is_not_asked_for() -> None:
     assert len(calls) == 1, "computed anew"
 
 
+def recomputed(loss: Any) -> Any:
+    return seen(loss)["recomputed_products"]
+
+
+def test_what_a_checkpoint_computes_again_is_its_part_of_the_net() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE, requires_grad=True)
+    again = checkpoint(net, rows, use_reentrant=False)
+    assert recomputed(again.sum()) == (1.0, 0)
+    assert recomputed(net_of()(again).sum()) == (0.5, 0)
+    assert recomputed(net(rows).sum()) is None
+
+
+def test_the_older_checkpoint_hides_what_it_holds() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE, requires_grad=True)
+    again = checkpoint(net, checkpoint(net, rows, use_reentrant=True), use_reentrant=True)
+    assert recomputed(again.sum()) == (0.0, 2)
+    assert recomputed(nn.Linear(WIDE, WIDE)(again).sum()) == (0.0, 2)
+
+
+def test_what_other_hooks_put_away_is_not_computed_again() -> None:
+    rows = torch.randn(ROWS, WIDE, requires_grad=True)
+    with torch.autograd.graph.save_on_cpu():
+        assert recomputed(net_of()(rows).sum()) is None
+
+
 def edges(nodes: int = ROWS, times: int = 10) -> torch.Tensor:
     return torch.arange(nodes).repeat_interleave(times)
 
