@@ -141,6 +141,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     chooses: bool = False
     fixed: bool = False
     anew: str = ""
+    beside: bool = False
     """What its source says, as in `source_text.structure.Structure`."""
 
 

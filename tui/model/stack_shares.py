@@ -142,6 +142,7 @@ def _shares(
             feeds=stack.feeds and phase == "evaluation",
             asked=_asks(stack, net) if phase == "forward" else "",
             fixed=stack.fixed and phase == "forward",
+            beside=stack.beside,
             library="" if net is None else library_of_net(stack.frames, net),
             computes=stack.computes,
             in_parts=stack.in_parts,

@@ -39,7 +39,8 @@ def unplaced_share(
     unplaced = [
         one
         for one in main
-        if _is_unplaced(one.frames, phase_of(one), by_hand) and not OF_GRADIENTS.search(one.line)
+        if _is_unplaced(one.frames, phase_of(one), by_hand)
+        and not (one.beside or OF_GRADIENTS.search(one.line))
     ]
     if not unplaced:
         return 0.0

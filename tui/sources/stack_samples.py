@@ -148,6 +148,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         chooses=structure.chooses,
         fixed=structure.fixed,
         anew=structure.anew,
+        beside=structure.beside,
     )
 
 

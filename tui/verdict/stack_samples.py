@@ -57,6 +57,8 @@ class FrameShare:
     """The frame that asks, in each step, a net which does not learn there: a frozen encoder…"""
     fixed: bool = False
     """…which nothing updates by its source, though nets of its class may learn elsewhere."""
+    beside: bool = False
+    """By the source it is done when a step has made its update, and no training learns from it."""
     library: str = ""
     """Below a net, the folder of the library that has written it or layers of it, but PyTorch."""
     idle: bool = False

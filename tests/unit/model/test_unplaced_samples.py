@@ -57,3 +57,21 @@ def test_a_net_is_more_than_its_forward() -> None:
     seen = [StackCount(role="main", pid=1, thread="t", frames=frames, count=1) for frames in phases]
     found = summarise(seen, lambda stack: phases[stack.frames])
     assert found.main_unplaced == 1 / len(phases), "a trainer's own may make the batches"
+
+
+def test_what_is_done_behind_the_update_makes_no_batch() -> None:
+    """A check of all parameters in each step: "no loader seen" for as long as it was there."""
+    net, check = (
+        (LOOP, CALL, "forward (model.py:12)"),
+        ("train (train.py:40)", "check (train.py:9)"),
+    )
+    phases: dict[tuple[str, ...], StackPhase] = {net: "forward", check: "synchronisation"}
+
+    def unplaced(beside: bool) -> float:
+        seen = [
+            StackCount(role="main", pid=1, thread="t", frames=net, count=1),
+            StackCount(role="main", pid=1, thread="t", frames=check, count=1, beside=beside),
+        ]
+        return summarise(seen, lambda stack: phases[stack.frames]).main_unplaced
+
+    assert (unplaced(False), unplaced(True)) == (0.5, 0.0)

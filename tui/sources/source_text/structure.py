@@ -16,7 +16,7 @@ from ...model.code_lines import calls_torch, computes, imports_torch
 from ...model.frames import acts as in_environment
 from ...model.frames import place_of
 from ...verdict.code_origin import is_users, where_in
-from .after_update import evaluates_after_update
+from .after_update import evaluates_after_update, is_beside_training
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
 from .choosing import chooses
 from .computed_anew import computed_anew, parametrized_at
@@ -89,6 +89,8 @@ class Structure:
     """The frame of a loop within the net that computes a parametrized weight anew in each turn."""
     computes: bool = False
     """The innermost line, the user's or a library's, computes tensors."""
+    beside: bool = False
+    """It is done when a step has made its update, and no training learns from it."""
     with_gradients: frozenset[str] = frozenset()
     """Frames of functions that PyTorch's decorator calls with gradients on."""
 
@@ -124,6 +126,7 @@ class SourceStructure:
         """Functions in which a net was seen of which no step learns."""
         self._learned: set[Mark] = set()
         """Functions of which a training was seen to learn what they return without gradients."""
+        self._beside = lru_cache(maxsize=MOST_STACKS)(self._is_beside)
         self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
         self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
@@ -167,9 +170,14 @@ class SourceStructure:
         asks = not self._above_nets.isdisjoint(place.marked for place in helpers)
         other = asks or evaluates or acts or in_environment(tuple(stack))
         in_step = bool(helpers) and not other
+        beside = self._beside(tuple(first)) and first == _users_own(frames)
         return Structure(
-            in_turns=turns, evaluates=evaluates, acts=acts, feeds=feeds, in_step=in_step
-        )
+            in_turns=turns, evaluates=evaluates, acts=acts, feeds=feeds, in_step=in_step,
+            beside=beside,
+        )  # fmt: skip
+
+    def _is_beside(self, frames: tuple[str, ...]) -> bool:
+        return is_beside_training(self._way_to(frames))
 
     def _acts(self, frames: Sequence[str]) -> bool | None:
         """Also below a library's wrapper of an environment."""

@@ -120,11 +120,11 @@ def trains(statement: ast.stmt, place: Place, known: Names, depth: int = 0) -> b
         return True
     if depth == MOST_FUNCTIONS:
         return False
-    learners = _learners(place.tree)
+    functions = learners(place.tree)
     return any(
-        _learns_from(learners[name_of(one.func)], one, place, known, depth)
+        _learns_from(functions[name_of(one.func)], one, place, known, depth)
         for one in calls
-        if name_of(one.func) in learners and (isinstance(one.func, ast.Name) or is_own(one.func))
+        if name_of(one.func) in functions and (isinstance(one.func, ast.Name) or is_own(one.func))
     )
 
 
@@ -175,7 +175,7 @@ def is_own(called: ast.expr) -> bool:
 
 
 @once_of_each
-def _learners(tree: ast.Module) -> dict[str, Function]:
+def learners(tree: ast.Module) -> dict[str, Function]:
     """Functions that hold a backward, or call one that does."""
     functions = functions_in(tree)
     called = {

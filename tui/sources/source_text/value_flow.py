@@ -45,7 +45,7 @@ def reached(way: Sequence[Place], values: Values, loop: ast.AST | None = None) -
     for at, place in enumerate(way):
         found = _within(place, values, None if at else loop, called)
         called = place.scope.name if isinstance(place.scope, Function) else ""
-        if found is None or not _hands_out(found):
+        if found is None or not hands_out(found):
             return None if found is None else (place, found)
     return None
 
@@ -59,7 +59,7 @@ def _within(place: Place, values: Values, loop: ast.AST | None, called: str) -> 
         around = around[: around.index(loop) + 1]
     if not around:
         return None
-    simple = [one for one in around if not any(_blocks(one))] or around[-1:]
+    simple = [one for one in around if not any(blocks(one))] or around[-1:]
     outer = [one for one in around if one not in simple]
     makes = [one for one in simple if _calls(one, called)] if len(simple) > 1 else simple
     for made in makes or simple:
@@ -87,11 +87,11 @@ def _from(
         known = stored(made.target)
         if (found := through(made.body, known, place, values)) is not None:
             return found
-    elif made is not loop and list(_blocks(made)):
+    elif made is not loop and list(blocks(made)):
         return None  # asked for a condition
     elif made is not loop and surely and values.ends(made, place, set()):
         return made
-    elif (known := values.makes(made, place)) is None or _hands_out(made):
+    elif (known := values.makes(made, place)) is None or hands_out(made):
         return None if known is None else made
     around = zip((place.scope, *outer), (*outer, made), strict=True)
     for parent, child in reversed(list(around)):
@@ -104,7 +104,7 @@ def _after(
     parent: ast.AST, child: ast.stmt, known: set[str], place: Place, values: Values
 ) -> ast.stmt | None:
     """Behind `child` in its block, and in a loop before it in the next turn."""
-    block = next((one for one in _blocks(parent) if child in one), [])
+    block = next((one for one in blocks(parent) if child in one), [])
     at = block.index(child) if block else 0
     found = through(block[at + 1 :], known, place, values)
     if found is None and isinstance(parent, LOOP_STATEMENTS):
@@ -123,7 +123,7 @@ def through(
             reads = not known.isdisjoint(values.reads(one.iter, place))
             change = known.update if reads else known.difference_update
             change(stored(one.target))
-        inside = () if isinstance(one, DEFINITIONS) else tuple(_blocks(one))
+        inside = () if isinstance(one, DEFINITIONS) else tuple(blocks(one))
         if inside:
             branches = [set(known) for _ in inside]
             turns = TURNS if isinstance(one, LOOP_STATEMENTS) else 1
@@ -136,14 +136,14 @@ def through(
             known.update(*branches)
         elif not values.reads(one, place) & known:
             known -= rebound(one)
-        elif values.ends(one, place, known) or (values.returns and _hands_out(one)):
+        elif values.ends(one, place, known) or (values.returns and hands_out(one)):
             return one
         else:
             known |= gathered(one)
     return None
 
 
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
     """The lists of statements that it holds, without those of functions within it."""
     for field in ("body", "orelse", "finalbody"):
         block = getattr(node, field, None)
@@ -153,7 +153,7 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
         yield one.body
 
 
-def _hands_out(statement: ast.stmt) -> bool:
+def hands_out(statement: ast.stmt) -> bool:
     """A `return`, or a `yield` for which nothing is done with its answer."""
     yields = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield)
     return yields or isinstance(statement, ast.Return)

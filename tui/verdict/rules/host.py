@@ -1,26 +1,22 @@
 """Python between the phases: metrics, logging, anything without a phase."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import median
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ..between_phases import not_the_users, part_of_update
 from ..code_places import (
-    BETWEEN,
     clips,
     copies_to_gpu,
     in_collective,
     is_in_forward,
-    is_users,
     main_places,
     share_held,
     share_seen,
     share_where,
     waits_for_gpu,
-    within,
     works_on_host,
 )
 from ..cpu_wait import asleep
@@ -38,20 +34,18 @@ from ..idle_ledger import (
 from ..loader import loader_floor
 from ..on_device import counted_by, idle_of, on_device
 from ..pauses import Pauses, host_parts, outliers, warm_recent
-from ..place_names import by_user_function, own_frame, place_evidence, place_name
+from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause
 from ..stack_samples import FrameShare
-from ..statistics import Share, at_most, beyond, lesser, share_of
-from ..step_time import between_of, host_phases, named_ns, spent, wall_of
+from ..statistics import Share, at_most, lesser, share_of
+from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
+from .beside_the_net import beside_the_net, users_lines
 from .debugging import debugging
 from .on_cpu import beside_gpu, on_cpu
-from .within_net import LEARNED_BESIDE, TURNS, forecast_on_cpu, looped, unlearned, up_to_seen
-
-UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
-"""Lines of an update that the user has written."""
+from .within_net import TURNS, forecast_on_cpu, looped, unlearned
 
 
 class _SlowSteps(NamedTuple):
@@ -204,48 +198,10 @@ def within_phases(window: StepWindow) -> Finding | None:
     )
 
 
-def beside_the_net(window: StepWindow) -> Finding | None:
-    """On a CPU: tensors that a function of the user's own computes in no net, as a tree of points
-    for each batch (KD-Net: 85 % of a step). The loss is such a function too, and what is learned is
-    gone back through: the backward, and twice as much before it, may be its own. (What the stacks
-    know to be neither, `Stacks.main_unplaced`, leaves out all between the net and its backward,
-    where ACER's loop is.) Phases that the user has named say themselves what they are."""
-    backward_ns = sum(row.backward_ns for row in window.steps)
-    if window.gpu_present or not backward_ns:
-        return None
-    places = main_places(window)
-    read = [one for one in _users_lines(places) if own_frame(one) and one.line]  # else a net, in C
-    awake = [one for one in read if one.phase != "waiting"]
-    mine = [one for one in awake if not (clips(one) or UPDATED.search(one.line))]
-    known_ns = LEARNED_BESIDE * backward_ns + named_ns(window.steps)
-    known = known_ns / max(1, spent(window.steps).wall_ns)
-    seen = share_seen(window, mine.__contains__)
-    share = beyond(seen, known)
-    if share.low < CONTRIBUTOR:
-        return None
-    where = by_user_function(mine)
-    found = cause(
-        "host",
-        None,
-        share,
-        f"{percent(share.mean)} of each step is computed beside the net",
-        (place_evidence(where[0], "main-thread"),),
-        (f"do it in one tensor expression or in NumPy, or once for all epochs{_at(where)}",),
-        loader_floor(window),
-        gain_on_the_host(window, share.mean),
-    )
-    return replace(found, forecast=up_to_seen(found, seen))
-
-
-def _users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
-    """The user's own lines in no net, of no fetch, backward or update."""
-    return [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
-
-
 def _mine(window: StepWindow) -> list[FrameShare]:
     """What is the user's own and no other rule's: a batch that is made belongs to the loader, and
     at a copy to the GPU the driver sleeps. Without a GPU `item()` is Python like any other."""
-    mine = [one for one in _users_lines(main_places(window)) if not clips(one)]
+    mine = [one for one in users_lines(main_places(window)) if not clips(one)]
     if not window.gpu_present:
         return mine
     return [one for one in mine if not (waits_for_gpu(one) or copies_to_gpu(one))]

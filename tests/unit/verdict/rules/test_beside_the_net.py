@@ -1,10 +1,12 @@
 """Tensors that a step computes on a CPU beside its net: the batch's, and not the loss's."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.rules.host import beside_the_net
+from gpuwatch.tui.verdict.rules.beside_the_net import beside_the_net
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, window
@@ -32,8 +34,8 @@ UPDATE = FrameShare(
 )
 
 
-def found(*places: FrameShare, backward_ms: float = 5) -> Finding | None:
-    rows = even(60, forward_ms=100, backward_ms=backward_ms, optimizer_ms=1)
+def found(*places: FrameShare, backward_ms: float = 5, fetches: int = 1) -> Finding | None:
+    rows = even(60, forward_ms=100, backward_ms=backward_ms, optimizer_ms=1, fetches=fetches)
     return beside_the_net(window(rows, stacks=Stacks(250, places, 0, (), None)))
 
 
@@ -58,6 +60,30 @@ def test_all_that_was_seen_may_come_back() -> None:
     assert seen.forecast is not None
     assert seen.forecast.high is not None
     assert seen.forecast.speedup < 3 < 1 / 0.15 < seen.forecast.high
+
+
+def test_behind_the_update_is_no_loss() -> None:
+    """A copy and a check of all parameters in each step, as long as the backward: "no loader seen",
+    and 1.5x without them."""
+    check = FrameShare(
+        *(0.25, "all_finite (train.py:128)", None, "return bool(torch.isfinite(one).all())"),
+        *("synchronisation", 76),
+    )
+    assert found(check, CONVOLUTION, backward_ms=30, fetches=0) is None
+    check = replace(check, beside=True)
+    seen = found(check, CONVOLUTION, backward_ms=30, fetches=0)
+    assert seen is not None
+    assert (seen.share, seen.headline) == (0.25, "25% of each step is computed behind the update")
+    assert seen.advice[0] == "do it less often, or on a part of it: all_finite (train.py:128)"
+    rows = even(60, forward_ms=100, backward_ms=30, optimizer_ms=1, fetches=0)
+    stacks = Stacks(76, (check, CONVOLUTION), 0, (), None, main_unplaced=0.05)
+    assert Engine().judge(window(rows, loaders=(), stacks=stacks)).finding.kind == "host"
+
+
+def test_with_a_loader_the_marks_have_what_is_behind_the_update() -> None:
+    check = replace(TREE, share=0.25, beside=True)
+    assert found(check, CONVOLUTION, backward_ms=50, fetches=0) is not None
+    assert found(check, CONVOLUTION, backward_ms=50) is None
 
 
 def test_what_is_learned_is_gone_back_through() -> None:

@@ -1,0 +1,80 @@
+"""On a CPU: tensors that a step computes in no net: for its batch, and when its update is made."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..code_places import BETWEEN, clips, is_users, main_places, share_seen, within
+from ..findings import Finding
+from ..forecast.gain import gain_on_the_host
+from ..format import percent
+from ..loader import loader_floor
+from ..place_names import by_user_function, own_frame, place_evidence, place_name
+from ..scoring import cause
+from ..stack_samples import FrameShare
+from ..statistics import Share, beyond
+from ..step_time import named_ns, spent
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+from .within_net import LEARNED_BESIDE, up_to_seen
+
+UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
+"""Lines of an update that the user has written."""
+
+
+def beside_the_net(window: StepWindow) -> Finding | None:
+    """On a CPU: tensors that a function of the user's own computes in no net, as a tree of points
+    for each batch (KD-Net: 85 % of a step). The loss is such a function too, and what is learned is
+    gone back through: the backward, and twice as much before it, may be its own. (What the stacks
+    know to be neither, `Stacks.main_unplaced`, leaves out all between the net and its backward,
+    where ACER's loop is.) Phases that the user has named say themselves what they are.
+
+    What the source shows to be done behind the update is no loss: all of it counts (a state that is
+    copied and checked in each step: 1.5x without it, and nothing was said for a backward of 26 %).
+    With a loader its time lies between the phases, where the marks have it."""
+    backward_ns = sum(row.backward_ns for row in window.steps)
+    if window.gpu_present or not backward_ns:
+        return None
+    places = main_places(window)
+    read = [one for one in users_lines(places) if own_frame(one) and one.line]  # else a net, in C
+    awake = [one for one in read if one.phase != "waiting"]
+    mine = [one for one in awake if not (clips(one) or UPDATED.search(one.line))]
+    whole_ns = max(1, spent(window.steps).wall_ns)
+    named = named_ns(window.steps) / whole_ns
+    seen = share_seen(window, mine.__contains__)
+    share = beyond(seen, named + LEARNED_BESIDE * backward_ns / whole_ns)
+    behind = [one for one in mine if one.beside and not window.sees_loading]
+    surely = beyond(share_seen(window, behind.__contains__), named)
+    if surely.mean > share.mean:
+        instead = "do it less often, or on a part of it"
+        return _found(window, surely, behind, "behind the update", instead)
+    what, instead = (
+        "beside the net",
+        "do it in one tensor expression or in NumPy, or once for all epochs",
+    )
+    found = _found(window, share, mine, what, instead)
+    return None if found is None else replace(found, forecast=up_to_seen(found, seen))
+
+
+def users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
+    """The user's own lines in no net, of no fetch, backward or update."""
+    return [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
+
+
+def _found(
+    window: StepWindow, share: Share, places: Sequence[FrameShare], what: str, instead: str
+) -> Finding | None:
+    if share.low < CONTRIBUTOR:
+        return None
+    where = by_user_function(places)[0]
+    return cause(
+        "host",
+        None,
+        share,
+        f"{percent(share.mean)} of each step is computed {what}",
+        (place_evidence(where, "main-thread"),),
+        (f"{instead}: {place_name(where)}",),
+        loader_floor(window),
+        gain_on_the_host(window, share.mean),
+    )
