@@ -142,6 +142,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     fixed: bool = False
     anew: str = ""
     beside: bool = False
+    one_row: str = ""
     """What its source says, as in `source_text.structure.Structure`."""
 
 

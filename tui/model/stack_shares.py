@@ -143,6 +143,7 @@ def _shares(
             asked=_asks(stack, net) if phase == "forward" else "",
             fixed=stack.fixed and phase == "forward",
             beside=stack.beside,
+            one_row=stack.one_row if phase == "evaluation" else "",
             library="" if net is None else library_of_net(stack.frames, net),
             computes=stack.computes,
             in_parts=stack.in_parts,

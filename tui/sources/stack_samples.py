@@ -149,6 +149,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         fixed=structure.fixed,
         anew=structure.anew,
         beside=structure.beside,
+        one_row=structure.one_row,
     )
 
 

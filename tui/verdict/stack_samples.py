@@ -53,6 +53,9 @@ class FrameShare:
     where neither the stack nor its source tells…"""
     feeds: bool = False
     """…and a training learns from what is asked there."""
+    one_row: str = ""
+    """In an evaluation the frame that asks the net for one state, and reads one number of its
+    answer."""
     asked: str = ""
     """The frame that asks, in each step, a net which does not learn there: a frozen encoder…"""
     fixed: bool = False

@@ -42,6 +42,7 @@ from .packing import (
     is_padded_again,
 )
 from .places import Place, scope_of
+from .rollouts import asks_for_one, plays
 from .syntax_trees import Mark, SyntaxTrees, parsed_file
 from .training_values import asked_in_step, called_in_each_step, learned_from
 from .trimming import trims
@@ -74,8 +75,8 @@ class Structure:
     """The net runs without gradients, or in `eval()` mode, and no step of a training is around
     it."""
     acts: bool | None = None
-    """An environment is stepped or reset there, or answers what the net says there; None where no
-    function of the user's could be read."""
+    """An environment is stepped or reset there, or answers what the net says there, or a game is
+    played to be learned from; None where no function of the user's could be read."""
     feeds: bool = False
     """A training learns from what the net, or the function around the line, answers without
     gradients."""
@@ -91,6 +92,8 @@ class Structure:
     """The innermost line, the user's or a library's, computes tensors."""
     beside: bool = False
     """It is done when a step has made its update, and no training learns from it."""
+    one_row: str = ""
+    """The frame that asks the net for one state, and reads one number of its answer."""
     with_gradients: frozenset[str] = frozenset()
     """Frames of functions that PyTorch's decorator calls with gradients on."""
 
@@ -127,6 +130,7 @@ class SourceStructure:
         self._learned: set[Mark] = set()
         """Functions of which a training was seen to learn what they return without gradients."""
         self._beside = lru_cache(maxsize=MOST_STACKS)(self._is_beside)
+        self._plays = lru_cache(maxsize=MOST_STACKS)(self._is_play)
         self._computes = lru_cache(maxsize=MOST_STACKS)(self._computes_at)
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
         self._of_tensors = lru_cache(maxsize=MOST_STACKS)(self._turns)
@@ -186,7 +190,11 @@ class SourceStructure:
             return None
         worlds = {one for place in way if (one := class_of_environment(place))} - self._asking
         chooses = any((one.marked, outer.marked) in self._choosing for one, outer in pairwise(way))
-        return chooses or bool(worlds) or not self._acting.isdisjoint(turns_around(way))
+        acts = chooses or bool(worlds) or not self._acting.isdisjoint(turns_around(way))
+        return acts or self._plays(tuple(frames))
+
+    def _is_play(self, frames: tuple[str, ...]) -> bool:
+        return plays(self._way_to(frames))
 
     def _turns(self, frames: tuple[str, ...]) -> str:
         """By the user's own frames next above what a library calls, which is no net."""
@@ -240,9 +248,10 @@ class SourceStructure:
         fixed = in_step and helpers is not None and is_fixed(way)
         weight = parametrized_at(frames)
         above = () if weight is None else self._way_to(_users_own(frames[net:weight]))
+        one_row = frames[net - 1] if way and asks_for_one(way[0]) else ""
         return Structure(
-            parts, turns, unpacked, padded, chosen, evaluates,
-            feeds=feeds, in_step=in_step, fixed=fixed, anew=computed_anew(above, way),
+            parts, turns, unpacked, padded, chosen, evaluates, feeds=feeds, in_step=in_step,
+            fixed=fixed, anew=computed_anew(above, way), one_row=one_row,
         )  # fmt: skip
 
     def _is_plain(self, frames: Sequence[str], loop: str) -> bool:

@@ -155,6 +155,7 @@ _LAUNCHES: Final = (
     f"generate for more prompts at once, {_UNDER}",
 )
 _FEWER_SAMPLES: Final = f"draw fewer or shorter samples, {_UNDER}"
+_MANY_STATES: Final = f"ask the net for many states in one forward, {_UNDER}"
 
 
 def _by_samples(window: StepWindow) -> Finding | None:
@@ -185,6 +186,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
     elif not acting and (asked := _asked_at(places)):
         seldom_at = f"evaluate less often: {asked}"
     evidence = [place_evidence(where[0], "main-thread"), Evidence(text, "hook")]
+    if what == "rollout" and (one_row := _asked_for_one(places)):
+        seldom_at = f"{_MANY_STATES}: {one_row} asks for one at a time"
     if paused is not None:
         evidence.insert(1, pause_evidence(paused, "evaluation")[0])
     found = cause(
@@ -202,6 +205,15 @@ def _by_samples(window: StepWindow) -> Finding | None:
     # Of evaluations nearly all can go; a GPU that is behind hides how much goes with them.
     hidden = window.gpu_present and found.speedup_is == "bound"
     return found if hidden else with_interval(found)
+
+
+def _asked_for_one(places: Sequence[FrameShare]) -> str:
+    """The frame that asks the net for one state at a time, where most of its samples are so."""
+    asked = dict[str, float]()
+    for one in places:
+        if one.in_net:
+            asked[one.one_row] = asked.get(one.one_row, 0.0) + one.share
+    return max(asked, key=asked.__getitem__, default="")
 
 
 def _waits_for_launches(window: StepWindow) -> bool:

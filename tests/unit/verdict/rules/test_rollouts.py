@@ -72,6 +72,21 @@ def test_rollouts_are_called_rollouts(function: str) -> None:
     assert (found.sub, found.headline) == ("rollout", "rollouts take 59% of the time")
 
 
+def test_a_rollout_that_asks_its_net_for_one_state_asks_for_many_first() -> None:
+    """A forward for each leaf of each of twelve games: 2.2x by one for all."""
+    net = FrameShare(0.4, "Linear.forward (torch/nn/modules/linear.py:9)", None, in_net=True)
+    asks = "Actors.predict (play.py:6)"
+    world = replace(WORLD, share=0.1, acts=True)
+    one = evaluating(replace(net, one_row=asks), world)
+    assert one.advice[0] == (
+        "ask the net for many states in one forward, under torch.inference_mode(): "
+        f"{asks} asks for one at a time"
+    )
+    assert evaluating(net, world).advice[0].startswith("act for more environments")
+    mostly = evaluating(replace(net, share=0.1, one_row=asks), net, world)
+    assert mostly.advice[0].startswith("act for more environments")
+
+
 TOKEN = "ids = torch.multinomial(probs, 1)"
 
 
