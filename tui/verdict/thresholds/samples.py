@@ -76,8 +76,11 @@ READ_LINES: Final = (
 worker that hardly uses its core: a line alone proves nothing."""
 HAND_OVER_FRAMES: Final = ("rebuild_storage", "rebuild_tensor", "_rebuild")
 """How the functions begin in which PyTorch opens a batch's shared memory."""
+TO_CPU: Final = r"(device ?= ?)?(torch\.device\()?[\"']cpu\b"
+"""What follows in `x.to(` where it goes back to the host, which waits for the GPU first."""
 READS_OF_TENSORS: Final = (
     r"\.(item|cpu|numpy|nonzero|masked_select)\(|\bsynchronize\(|\bis(nan|inf|finite)\("
+    rf"|\.to\((?={TO_CPU})(?!.*non_blocking)"
 )
 READS_OF_ANY: Final = (
     # A type is no wait, nor is a constant: x.float(), float("inf").
@@ -93,7 +96,10 @@ SYNC_LINES: Final = (
 )
 """Text of a line on which the training thread may wait for the GPU. A line alone proves
 nothing: many samples on it do."""
-COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
+COPY_LINES: Final = (
+    rf"\.(to|cuda|copy_|pin_memory)\((?!{TO_CPU})",
+    r"\bdevice_put\(|\bprefetch\(",
+)
 """Text of a line on which a batch goes to the GPU."""
 MAKING_LINES: Final = r"\btorch\.(tensor|([a-z]+\.)?\w*Tensor)\(.*\)\.(to|cuda)\("
 """Text of a line that makes a tensor of a list, and copies it; `as_tensor` takes arrays as well."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.verdict.code_places import copies_to_gpu, waits_for_gpu
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
@@ -36,6 +37,7 @@ def on_line(share: float, line: str) -> Stacks:
         ("if torch.isnan(p.grad).any():", "torch.isnan(p.grad).any()"),
         ("scores = logits.argmax(-1).cpu()", "logits.argmax(-1).cpu()"),
         ("running = float(loss)", "float(loss)"),
+        ('kept = state.detach().to("cpu", copy=True)', 'state.detach().to("cpu", copy=True)'),
         ("torch.cuda.synchronize()", "torch.cuda.synchronize()"),
         ("kept = x[mask]", "x[mask]"),
         ("log(step, losses[i].item(), rate)", "losses[i].item()"),
@@ -334,3 +336,22 @@ def test_python_that_goes_on_with_a_result_is_the_hosts() -> None:
     assert found.share == pytest.approx(0.1, abs=0.01)
     assert python is not None
     assert python.share == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("line", "reads", "copies"),
+    [
+        ('kept = state.to("cpu", copy=True)', True, False),
+        ("kept = state.to(device=torch.device('cpu'))", True, False),
+        ('kept = state.to("cpu", non_blocking=True)', False, False),
+        ("x = x.to(device)", False, True),
+        ('x = x.to("cuda")', False, True),
+        ("x = x.to(cpu_or_gpu)", False, True),
+    ],
+)
+def test_what_goes_back_to_the_host_is_no_batch_for_the_gpu(
+    line: str, reads: bool, copies: bool
+) -> None:
+    """A copy of all parameters in each step was "copying batches to the GPU: pin_memory=True"."""
+    place = on_line(0.4, line).main[0]
+    assert (waits_for_gpu(place), copies_to_gpu(place)) == (reads, copies)
