@@ -79,8 +79,7 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     run_delay_percent: float | None = None
     """Part of the interval in which its main thread was ready and had no core (schedstat)."""
     file_bytes: int | None = None
-    """Pages of files in it, which are let go when memory is short: of the main process in its
-    resident memory, of a worker in its proportional set size; None where that is not known."""
+    """Pages of files in it, let go when memory is short; of a worker in its proportional size."""
     thread_cpu_percent: float | None = None
     """CPU of its main thread alone, of one core; None where the kernel does not report it."""
     parent: int | None = None
@@ -187,8 +186,7 @@ ActivitySource = Literal["gpm", "samples", "utilization"]
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What one GPU did over one interval, which ended at the observation's `t_ns`. Percent of it, 0
-    to 100; None where the source has no such figure."""
+    """What one GPU did in the interval before `t_ns`: percent of it; None without such a figure."""
 
     index: int
     """NVML's, as in `GpuUse`."""
