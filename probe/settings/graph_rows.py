@@ -15,12 +15,15 @@ OPERANDS: Final = {
 }
 """What each keeps of its operands, rows first: each if the other wants a gradient."""
 ROW_BY_ROW: Final = frozenset({"AddmmBackward0", "MmBackward0"})
-ALONG_ROWS: Final = (
+VIEWS: Final = (
     *("View", "UnsafeView", "ReshapeAlias", "Unsqueeze", "Squeeze", "Clone", "ToCopy", "Alias"),
-    *("Relu", "Gelu", "Silu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "Softplus", "Hardtanh"),
-    "NativeLayerNorm",
 )
-"""Operations of which each row of the result is made of one row, by the begin of their names."""
+ELEMENT_BY_ELEMENT: Final = (
+    *VIEWS,
+    *("Relu", "Gelu", "Silu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "Softplus", "Hardtanh"),
+)
+"""Operations of which each element of the result is made of one, by the begin of their names."""
+LAYER_NORM: Final = "NativeLayerNormBackward0"
 
 
 Rows = tuple[float, int, int, int, int]
@@ -74,9 +77,21 @@ def inputs_of(node: Any, torch: Any) -> int:
 
 
 def result_of(node: Any) -> tuple[int, ...]:
-    """Shape of what a node made in the forward; (0,) where this torch does not record it."""
+    """Shape of what a node made in the forward, of one number too; (0,) where this torch does not
+    record it, or it has none (a nested tensor)."""
     metadata = getattr(node, "_input_metadata", None)
-    return tuple(map(int, metadata[0].shape)) if metadata else (0,)
+    try:
+        return tuple(map(int, metadata[0].shape)) or (1,) if metadata else (0,)
+    except (RuntimeError, TypeError):
+        return (0,)
+
+
+def sizes_before(node: Any) -> tuple[int, ...]:
+    """Shape of what a node picked or repeated; () where it does not hold it."""
+    try:
+        return tuple(map(int, getattr(node, "_saved_self_sym_sizes", ())))
+    except (RuntimeError, TypeError):
+        return ()
 
 
 def is_last_dimension(node: Any) -> bool:
@@ -85,9 +100,14 @@ def is_last_dimension(node: Any) -> bool:
     return dimension is not None and dimension % (1 << 64) in (dimensions - 1, (1 << 64) - 1)
 
 
-def keeps_rows(node: Any, below: Any) -> bool:
-    """A view may put several rows into one."""
-    return below is not None and result_of(node)[-1:] == result_of(below)[-1:]
+def is_row_by_row(node: Any, below: Any) -> bool:
+    """Each row of what a node made is made of one row of what another did. A view may put several
+    rows into one, and a layer normalises over several dimensions."""
+    if below is None or result_of(node)[-1:] != result_of(below)[-1:]:
+        return False
+    if name_of(node) == LAYER_NORM:
+        return len(getattr(node, "_saved_normalized_shape", ())) == 1
+    return name_of(node).startswith(ELEMENT_BY_ELEMENT)
 
 
 def rows_of(product: Any) -> Any:

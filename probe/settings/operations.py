@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .products import PRODUCTS, products_among
 from .repeated import REPEATED, repeated_layer
-from .users import Users, bytes_of, users_below
+from .users import MOST_NODES, Users, bytes_of, users_below
 
 PAUSE: Final = 1_000
 """Times a walk's own length until the next: a thousandth of the time at the most."""
@@ -31,14 +31,15 @@ class Operations:
         self._looks: dict[str, deque[Any]] = {name: deque(maxlen=KEPT) for name in PRODUCTS}
         self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
-    def look(self, root: Any, on_host: bool = True) -> dict[str, Any]:
+    def look(self, root: Any, on_host: bool = True, is_alone: bool = True) -> dict[str, Any]:
         """The fields of `OPERATIONS`, a repeated layer and products that need not be, `root` being
         the node that a backward starts from; nothing new where the last walk was not long enough
-        ago. What runs on a device costs no call of the host's, so that only the last are asked."""
+        ago. What runs on a device costs no call of the host's, so that only the last are asked.
+        `is_alone`: the backward starts from no other node as well."""
         begun_ns = self._now_ns()
         if not on_host:
             due = self._products_again_ns is None or begun_ns >= self._products_again_ns
-            return self._products(users_below(root)[1], begun_ns) if due else {}
+            return self._products(*users_below(root), begun_ns, is_alone) if due else {}
         if self._again_ns is not None and begun_ns < self._again_ns:
             return {}
         nodes, users = users_below(root)
@@ -48,13 +49,13 @@ class Operations:
         self._again_ns = ended_ns + PAUSE * (ended_ns - begun_ns)
         means = (round(sum(each) / len(self._last)) for each in zip(*self._last, strict=True))
         found = {**dict(zip(OPERATIONS, means, strict=True)), REPEATED: layer}
-        return found | self._products(users, ended_ns)
+        return found | self._products(nodes, users, ended_ns, is_alone)
 
-    def _products(self, users: Users, now_ns: int) -> dict[str, Any]:
+    def _products(self, nodes: int, users: Users, now_ns: int, is_alone: bool) -> dict[str, Any]:
         """These take longer than the walk, so they have a pause of their own."""
         if self._products_again_ns is not None and now_ns < self._products_again_ns:
             return {}
-        for name, seen in products_among(users).items():
+        for name, seen in products_among(users, is_alone and nodes < MOST_NODES).items():
             self._looks[name].append(seen)
         ended_ns = self._now_ns()
         self._products_again_ns = ended_ns + PAUSE * (ended_ns - now_ns)

@@ -2,7 +2,7 @@
 operands; of rows that were gathered before a layer and not behind it; of rows that nothing uses.
 
 A node of the backward's graph keeps its operands for the gradient, so what they hold can be
-compared: some of their elements, and all of the two that seem to be the most waste.
+compared: some of their elements, and all of those that seem to be the same.
 
 Operands are read on the host alone, where that is free. A look at a product takes 10 to 20 us (two
 cores, torch 2.13), and comes as seldom as the walk that finds them allows.
@@ -16,13 +16,12 @@ from typing import Any, Final
 from ..loaders import is_dispatched
 from .autocast import is_leaf, name_of
 from .gathered import gathered_of
-from .graph_rows import OPERANDS, Product, inputs_of, kept, result_of
+from .graph_rows import OPERANDS, ROW_BY_ROW, Product, inputs_of, kept, result_of, rows_of
 from .unused_rows import unused_rows_of
 from .users import Users
 
-PRODUCTS: Final = (
-    *("same_products", "gathered_products", "unused_products", "recomputed_products"),
-)
+UNUSED_ROWS: Final = "unused_products"
+PRODUCTS: Final = ("same_products", "gathered_products", UNUSED_ROWS, "recomputed_products")
 """As `settings.Settings` has them."""
 CHECKPOINTS: Final = "torch.utils.checkpoint"
 REENTRANT: Final = "CheckpointFunctionBackward"
@@ -35,24 +34,35 @@ FEWEST_VALUES: Final = 8
 """Of the elements that are compared, those that must be neither 0 nor alike: a mask, a one-hot row
 or a state that begins with zeros is the same twice by its kind."""
 MOST_COMPARED: Final = 1 << 22
-"""Elements of an operand from which on it is not compared as a whole."""
+"""Elements of a graph's operands that are compared."""
+LEAF: Final = "torch::autograd::"
+CLOSED: Final = ("MkldnnRnn", "ScaledDotProduct", "ThnnFused", "CudnnRnn", "MiopenRnn")
+"""Nodes that hold arithmetic of which nothing is known."""
 Same = tuple[float, int, int]
 """The fields of `settings.SameProducts`."""
 
 
-def products_among(users: Users) -> dict[str, Any]:
+def products_among(users: Users, is_whole: bool = True) -> dict[str, Any]:
     """The fields of `PRODUCTS`; None each where there are none, or nothing may be read: within a
     dispatch mode, which would see it, or of a tensor's subclass. On a device the graph alone
-    tells, and no operand is read."""
+    tells, and no operand is read. `is_whole`: nothing but what `users` holds uses any result."""
     torch = sys.modules["torch"]
     found = [] if is_dispatched(torch) else list(_products(users, torch))
     whole = sum(one.flops for one in found)
     recomputed = _recomputed(found, whole, users)
     if not whole or len(found) > MOST_PRODUCTS:
         return {**dict.fromkeys(PRODUCTS), PRODUCTS[-1]: recomputed}
-    rows = gathered_of(found, whole), unused_rows_of(found, whole, users)
-    each = _same(found, whole, torch), *rows, recomputed
+    same = _same(found, whole, torch) if all(map(_is_open, users)) else None
+    unused = unused_rows_of(found, whole, users) if is_whole else None
+    each = same, gathered_of(found, whole), unused, recomputed
     return dict(zip(PRODUCTS, each, strict=True))
+
+
+def _is_open(node: Any) -> bool:
+    """Its arithmetic is known: not that of a recurrent layer, of attention in one call, of what is
+    compiled or of a function of the program's own, whose names have no number."""
+    name = name_of(node)
+    return name.startswith(LEAF) or (name[-1:].isdigit() and not name.startswith(CLOSED))
 
 
 def _products(nodes: Iterable[Any], torch: Any) -> Iterator[Product]:
@@ -89,23 +99,42 @@ def _is_computed_anew(node: Any) -> bool:
 
 def _same(products: list[Product], whole: int, torch: Any) -> Same | None:
     """The part of all arithmetic that computes again what was computed, how many products there
-    are, and how many different ones."""
+    are, and how many different ones: as far as they were compared, those with most of it first."""
     groups: dict[Any, list[Product]] = {}
     for one in products:
+        if not one.flops:
+            return None  # what it has kept was put away
         if one.first is None:
             continue
         first = _looks(one.first)
         second = _weight_of(one.node) if one.second is None else _looks(one.second)
         if first is not None and second is not None:
-            groups.setdefault((name_of(one.node), first, second), []).append(one)
-    again = [group for group in groups.values() if len(group) > 1]
-    saved = sum(one.flops for group in again for one in group[1:])
-    if not saved:
-        return None
-    one, other, *_ = max(again, key=_flops_again)
-    if not _are_same(one, other, torch):
-        return None
-    return saved / whole, len(products), len(products) - sum(len(group) - 1 for group in again)
+            key = (name_of(one.node), _how(one.node), first, second)
+            groups.setdefault(key, []).append(one)
+    again, left = 0, MOST_COMPARED
+    saved = 0
+    for group in sorted(groups.values(), key=_flops_again, reverse=True):
+        different: list[Product] = []
+        for one in group:
+            equal = False
+            for other in different:
+                equal, left = _are_same(other, one, left, torch)
+                if equal or left < 0:
+                    break
+            again += equal
+            saved += one.flops * equal
+            different += [] if equal else [one]
+    return (saved / whole, len(products), len(products) - again) if again else None
+
+
+def _how(node: Any) -> Any:
+    """What beside the operands makes a product another one: how a convolution goes over its input,
+    and whether the gradient goes on to the first operand."""
+    fields = ("stride", "padding", "dilation", "groups", "transposed", "output_padding")
+    how = tuple(str(getattr(node, f"_saved_{one}", None)) for one in fields)
+    if name_of(node) in ROW_BY_ROW:
+        return (*how, rows_of(node) is None)
+    return (*how, node.next_functions[0][0] is None)
 
 
 def _weight_of(node: Any) -> Any:
@@ -131,10 +160,13 @@ def _looks(tensor: Any) -> Any:
     return shape, values
 
 
-def _are_same(one: Product, other: Product, torch: Any) -> bool:
+def _are_same(one: Product, other: Product, left: int, torch: Any) -> tuple[bool, int]:
+    """Whether all their elements are; and how many more may be compared. What is too large for that
+    is not taken as the same."""
     for mine, its in ((one.first, other.first), (one.second, other.second)):
         if mine is None or its is None or mine.data_ptr() == its.data_ptr():
             continue
-        if mine.numel() <= MOST_COMPARED and not torch.equal(mine.detach(), its.detach()):
-            return False
-    return True
+        left -= mine.numel()
+        if left < 0 or not torch.equal(mine.detach(), its.detach()):
+            return False, left
+    return True, left

@@ -23,6 +23,7 @@ from .cleared import CLEARED, Cleared, Owners
 from .flags import flags
 from .operations import Operations
 from .optimizers import Optimizers
+from .products import UNUSED_ROWS
 from .tables import TABLE, tables_of
 from .unused import UNUSED, Unused
 
@@ -53,11 +54,19 @@ class SettingsSampler:
         """Identity of the optimizer with whose step the turn began; None before."""
         self._backwards = 0
         """Since then."""
+        self._since_step: int | None = None
+        """Backwards since any optimizer stepped; None where that was not seen."""
+        self._put_off = False
+        """The turn's look, until a backward behind a step that was seen."""
+        self._rows: Any = None
+        """Unused rows of the last graph that was looked at, until it is known that no other
+        backward of the step goes through it."""
         self._looked_ns = self._walked_ns = -WALK_AGAIN_NS
 
     def ask(self) -> None:
         """Sample the next turn of the loop. Called by the publisher."""
         if self._recorder.on and not self._recorder.samples_settings:
+            self._since_step, self._put_off = None, False
             self._recorder.sample_settings_with(self.at)
 
     def at(self, kind: int, what: Any) -> None:
@@ -73,6 +82,10 @@ class SettingsSampler:
             self._cleared.begin()
         elif self._first == id(optimizer) and not self._backwards:
             return  # a subclass that calls its parent's step
+        if self._since_step:
+            alone = self._since_step == 1
+            self.reading = {**self.reading, **({UNUSED_ROWS: self._rows} if alone else {})}
+        self._since_step = 0
         found = {} if self._cleared.is_known else self._cleared.stepping(optimizer)
         if self._backwards and self._cleared.is_over and self._first == id(optimizer):
             self._first = None
@@ -83,7 +96,11 @@ class SettingsSampler:
         self._backwards += 1
         self._optimizers.backward()
         now_ns = self._recorder.now_ns()
-        if now_ns - self._looked_ns >= AGAIN_NS:
+        knows_step = self._since_step is not None or self._put_off
+        self._put_off = True
+        if self._since_step is not None:
+            self._since_step += 1
+        if knows_step and now_ns - self._looked_ns >= AGAIN_NS:
             self._looked_ns = now_ns
             self.reading = {**self.reading, **flags(), **self._graph_below(roots, now_ns)}
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
@@ -109,7 +126,11 @@ class SettingsSampler:
         if first is None or first.grad_fn is None:
             return {}
         on_host, owners = first.device.type == "cpu", self._optimizers.owners()
-        found = self._operations.look(first.grad_fn, on_host)
+        is_alone = first is roots or len(roots) == 1
+        found = self._operations.look(first.grad_fn, on_host, is_alone)
+        if UNUSED_ROWS in found:
+            self._rows = found.pop(UNUSED_ROWS) if self._since_step == 1 else None
+            found.pop(UNUSED_ROWS, None)
         if owners != self._owners:
             found |= self._owned_by(owners, now_ns)
         if owners and self._optimizers.are_settled and not self._unused.is_known:

@@ -2,7 +2,8 @@
 of, or that are left out behind the layer (all positions of a text but the last).
 
 From a layer towards the loss a row stays one until something mixes them. How many are used is known
-where they get lost: by the loss's targets, by the zeros of the other factor, by what was picked.
+where they get lost: by the loss's targets, by the zeros of the other factor, by a part that is cut
+out. What is picked by indices may be chosen by the layer's own results, so that all are needed.
 """
 
 import sys
@@ -10,25 +11,30 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from .autocast import name_of
-from .gathered import GATHERS, different_in
 from .graph_rows import (
-    ALONG_ROWS,
     ROW_BY_ROW,
+    VIEWS,
     Product,
     Rows,
-    keeps_rows,
+    is_last_dimension,
+    is_row_by_row,
     kept,
     largest_of,
     result_of,
     rows_of,
+    sizes_before,
 )
 from .users import Users
 
 LOSSES: Final = ("NllLossBackward0", "NllLoss2DBackward0")
-PICKS: Final = ("SelectBackward0", "SliceBackward0")
+SELECT: Final = "SelectBackward0"
+SLICE: Final = "SliceBackward0"
 MULTIPLIES: Final = "MulBackward0"
 SUMS: Final = ("AddBackward0", "SubBackward0")
 ALONG_LAST: Final = ("LogSoftmaxBackward0", "SoftmaxBackward0")
+ZEROS_ARE_FINAL: Final = ("SoftmaxBackward0", "ScatterBackward0")
+"""Of a factor that learns: a zero of these has no gradient, whatever it is multiplied with. A gate
+that is rounded (straight through) has."""
 MOST_ELEMENTS: Final = 1 << 18
 """Of targets or factors that are looked through."""
 DEEPEST: Final = 64
@@ -65,23 +71,14 @@ def _by_user(node: Any, user: Any, users: Users, known: dict[Any, float], depth:
     name = name_of(user)
     if name in LOSSES:
         return _of_targets(user)
-    if name in PICKS or name in GATHERS:
-        left = _picked(user, name)
-        return left if left < 1.0 else _passed_on(node, user, users, known, depth)
-    if name == MULTIPLIES:
-        left = _not_zero(node, user)
-        return min(left, _passed_on(node, user, users, known, depth))
-    along = name in SUMS or name in ALONG_LAST or name.startswith(ALONG_ROWS)
-    if along or (name in ROW_BY_ROW and rows_of(user) is node):
-        return _passed_on(node, user, users, known, depth)
-    return 1.0
-
-
-def _passed_on(node: Any, user: Any, users: Users, known: dict[Any, float], depth: int) -> float:
-    """What is left of the user's own rows, where they are the same."""
-    same = name_of(user) in ROW_BY_ROW or keeps_rows(user, node)
-    if name_of(user) in (*SUMS, MULTIPLIES):
-        same = result_of(user) == result_of(node)  # nothing is repeated for it
+    if name in (SELECT, SLICE):
+        left = _cut_out(user, name)
+        return left if left < 1.0 else _used(user, users, known, depth + 1)
+    if name == MULTIPLIES and result_of(user) == result_of(node):
+        return min(_not_zero(node, user), _used(user, users, known, depth + 1))
+    same = name in SUMS and result_of(user) == result_of(node)  # nothing is repeated for it
+    same = same or (name in ALONG_LAST and is_last_dimension(user))
+    same = same or (name in ROW_BY_ROW and rows_of(user) is node) or is_row_by_row(user, node)
     return _used(user, users, known, depth + 1) if same else 1.0
 
 
@@ -95,29 +92,22 @@ def _of_targets(loss: Any) -> float:
     return float((target != ignored).sum().item() / target.numel())
 
 
-def _picked(user: Any, name: str) -> float:
+def _cut_out(user: Any, name: str) -> float:
     """Of a row's own elements nothing is known."""
-    sizes: tuple[int, ...] = getattr(user, "_saved_self_sym_sizes", ())
-    if name in GATHERS:
-        counted, made = different_in(user, name), result_of(user)
-        rows = made[0] if counted is None else counted[0]  # each counts once, however often
-        along_first = getattr(user, "_saved_dim", 0) == 0 and len(made) == len(sizes)
-        return min(1.0, rows / sizes[0]) if along_first and sizes[0] else 1.0
-    dimension = int(getattr(user, "_saved_dim", -1)) % (1 << 64)
+    sizes, dimension = sizes_before(user), int(getattr(user, "_saved_dim", -1)) % (1 << 64)
     if dimension >= len(sizes) - 1 or not sizes[dimension]:
         return 1.0
-    if name == PICKS[0]:
-        return 1.0 / sizes[dimension]
-    return min(1.0, result_of(user)[dimension] / sizes[dimension])
+    left = 1 if name == SELECT else result_of(user)[dimension]
+    return min(1.0, left / sizes[dimension])
 
 
 def _not_zero(node: Any, product: Any) -> float:
     """By the other factor: one number a row, or a row of them."""
     factors = [below for below, _ in product.next_functions]
-    name = "other" if factors[0] is node else "self"
-    other = kept(product, name, sys.modules["torch"])
+    is_first = factors[0] is node
+    other = kept(product, "other" if is_first else "self", sys.modules["torch"])
     shape = result_of(product)
-    if other is None or factors[0] is factors[-1] or result_of(node) != shape:
+    if other is None or factors[0] is factors[-1] or not _is_final(factors[1 if is_first else 0]):
         return 1.0
     if other.dim() != len(shape) or not 0 < other.numel() <= MOST_ELEMENTS:
         return 1.0
@@ -125,3 +115,14 @@ def _not_zero(node: Any, product: Any) -> float:
     if other.size(-1) > 1:
         any_left = any_left.any(-1)
     return float(any_left.sum().item() / any_left.numel())
+
+
+def _is_final(factor: Any) -> bool:
+    """A zero in it stays one, whatever it is multiplied with."""
+    for _ in range(DEEPEST):
+        if factor is None or name_of(factor) in ZEROS_ARE_FINAL:
+            return True
+        if name_of(factor) not in (SELECT, SLICE) and not name_of(factor).startswith(VIEWS):
+            return False
+        factor = factor.next_functions[0][0]
+    return False

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -145,10 +146,12 @@ def test_a_layer_on_gathered_rows(bias: bool) -> None:
     assert gathered(layer(rows)[edges()].sum()) is None
 
 
-def test_words_that_come_again_in_a_text() -> None:
-    words = nn.Embedding(50, WIDE)
+def test_a_vocabulary_that_is_smaller_than_a_text() -> None:
+    words = nn.Embedding(20, WIDE)
     ids = torch.arange(20).repeat(4, 2)
     assert gathered(nn.Linear(WIDE, 48)(words(ids)).sum()) == (7 / 8, 160, 20, WIDE, 48)
+    large = nn.Embedding(500, WIDE)(ids)
+    assert gathered(nn.Linear(WIDE, 48)(large).sum()) is None, "it would go over all of them"
     flat = nn.Linear(40 * WIDE, 48)(words(ids).flatten(1))
     assert gathered(flat.sum()) is None, "a row is a whole text"
 
@@ -166,6 +169,78 @@ def test_rows_of_two_gathers_count_by_their_widths() -> None:
     assert gathered(put_together)[0] == pytest.approx(0.45)
     summed = nn.Linear(WIDE, 48)(nodes[edges()] + nodes[edges().flip(0)])
     assert gathered(summed.sum()) is None
+
+
+@pytest.mark.parametrize("between", [nn.ReLU(), nn.LayerNorm(2 * WIDE)])
+def test_behind_the_first_layer_rows_that_were_put_together_are_apart_no_more(
+    between: nn.Module,
+) -> None:
+    """Each pair of nodes gives another row."""
+    nodes = torch.randn(ROWS, WIDE, requires_grad=True)
+    first, second = nn.Linear(2 * WIDE, WIDE), nn.Linear(WIDE, WIDE)
+    pairs = between(torch.cat([nodes[edges()], nodes[edges().flip(0)]], 1))
+    found = gathered(second(first(pairs).relu()).sum())
+    if isinstance(between, nn.LayerNorm):
+        assert found is None
+    else:
+        assert found[0] == pytest.approx(0.9 * 2 / 3), "of the first layer alone"
+
+
+def test_cats_within_cats_end_at_some_depth() -> None:
+    rows = torch.randn(ROWS, WIDE, requires_grad=True)
+    found = rows[edges()]
+    for _ in range(400):
+        found = torch.cat([found, rows[edges()] * 1], -1)[:, :WIDE].contiguous() * 1
+    assert gathered(nn.Linear(WIDE, 48)(found).sum()) is None
+    nested = rows
+    for _ in range(400):
+        nested = torch.cat([nested, rows[:, :1]], -1)
+    assert gathered(nn.Linear(WIDE + 400, 8)(nested).sum()) is None
+
+
+def test_what_gathering_the_result_would_cost_is_no_gain() -> None:
+    rows = torch.randn(ROWS, WIDE, requires_grad=True)
+    assert gathered(nn.Linear(WIDE, 3 * WIDE)(rows[edges()]).sum()) is None
+
+
+def test_elements_of_a_signal_are_no_rows() -> None:
+    signal = torch.randn(500, requires_grad=True)
+    frames = signal[torch.arange(390)[:, None] + torch.arange(WIDE)]
+    assert gathered(nn.Linear(WIDE, 48)(frames).sum()) is None
+
+
+def test_a_layer_norm_over_positions_makes_rows_different() -> None:
+    rows = torch.randn(1, 10, WIDE, requires_grad=True).expand(16, -1, -1)
+    normed = nn.LayerNorm(WIDE)(rows)
+    assert gathered(nn.Linear(WIDE, 48)(normed).sum())[0] == pytest.approx(15 / 16)
+    assert gathered(nn.Linear(WIDE, 48)(nn.LayerNorm([10, WIDE])(rows)).sum()) is None
+
+
+def test_a_graph_with_arithmetic_of_which_nothing_is_known_is_not_told_what_is_done_again() -> None:
+    """A head that is called twice is little of a net whose LSTM is no product."""
+    texts, head = torch.randn(4, 6, WIDE), nn.Linear(WIDE, 10)
+    found, _ = nn.LSTM(WIDE, WIDE, batch_first=True)(texts)
+    assert same((head(found) * head(found)).sum()) is None
+
+
+def test_one_weight_at_several_dilations_gives_other_results() -> None:
+    layer, rows = nn.Conv1d(WIDE, WIDE, 3, padding="same"), torch.randn(4, WIDE, ROWS)
+    wide = F.conv1d(rows, layer.weight, layer.bias, padding=2, dilation=2)
+    assert same((layer(rows) * wide).sum()) is None
+
+
+def test_each_of_those_that_seem_to_be_the_same_is_compared() -> None:
+    net, rows = net_of(), torch.randn(ROWS, WIDE)
+    other = rows.clone()
+    other[1, 1] += 1
+    found = same((net(rows) * net(rows) * net(other)).sum())
+    assert found == (pytest.approx(1 / 3), 6, 4)
+
+
+def test_a_detached_input_makes_other_gradients() -> None:
+    rows = torch.randn(ROWS, WIDE, requires_grad=True) * 1
+    head = nn.Linear(WIDE, 48)
+    assert same((head(rows) * head(rows.detach())).sum()) is None
 
 
 def test_within_a_dispatch_mode_and_of_too_many_nothing_is_read() -> None:

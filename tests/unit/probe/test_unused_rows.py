@@ -62,16 +62,18 @@ def test_all_positions_but_the_last_are_left_out_behind_the_layer() -> None:
     assert unused(head()(hidden()[:, -1]).square().sum()) is None
 
 
-@pytest.mark.parametrize("picked", [torch.arange(ROWS) % 4 == 0, torch.arange(0, ROWS, 4)])
-def test_rows_that_are_picked_behind_the_layer(picked: torch.Tensor) -> None:
-    found = unused(head()(hidden()).view(-1, VOCABULARY)[picked].square().sum())
-    assert found[0] == 0.75
+def test_rows_that_are_picked_by_indices_may_be_chosen_by_their_own_values() -> None:
+    """The hardest of a batch, the best of a bag."""
+    scores = head()(hidden()).view(-1, VOCABULARY)
+    hardest = scores.detach().square().sum(1).topk(5).indices
+    assert unused(scores[hardest].square().sum()) is None
 
 
 def test_rows_that_a_gate_makes_zeros_of() -> None:
     """Experts on all tokens, of which each takes a quarter."""
     tokens = torch.randn(ROWS, WIDE, requires_grad=True)
-    gates = torch.eye(4).repeat(ROWS // 4, 1).requires_grad_()
+    chosen = torch.full((ROWS, 4), float("-inf")).scatter(1, torch.arange(ROWS)[:, None] % 4, 1.0)
+    gates = (chosen + torch.zeros(4, requires_grad=True)).softmax(-1)
     out = torch.zeros(ROWS, VOCABULARY)
     for number in range(4):
         out = out + gates[:, number, None] * head()(tokens)
@@ -103,3 +105,34 @@ def test_a_loss_that_ignores_everything_says_nothing() -> None:
     scores = head()(hidden()).view(-1, VOCABULARY)
     loss = F.cross_entropy(scores, torch.full((ROWS,), -100), reduction="sum")
     assert unused(loss) is None
+
+
+def test_a_gate_that_is_rounded_learns_of_all_rows() -> None:
+    """Straight through: its own gradient needs what it multiplies with zero."""
+    tokens, soft = hidden().view(ROWS, WIDE), torch.rand(ROWS, 1, requires_grad=True)
+    hard = (soft > 0.5).float() - soft.detach() + soft
+    assert unused((hard * head()(tokens)).sum()) is None
+
+
+def test_a_softmax_over_the_rows_needs_all_of_them() -> None:
+    scores = nn.Linear(WIDE, 4)(hidden().view(ROWS, WIDE))
+    assert unused(F.log_softmax(scores, 0)[3].sum()) is None
+    assert unused(F.log_softmax(scores, -1)[3].sum())[0] == pytest.approx(1 - 1 / ROWS)
+
+
+def test_a_norm_over_all_positions_needs_all_of_them() -> None:
+    found = nn.LayerNorm([LONG, VOCABULARY])(head()(hidden()))
+    assert unused(found[:, -1].square().sum()) is None
+
+
+def test_rows_that_were_gathered_and_then_masked_are_used_elsewhere() -> None:
+    """A third of a node's edges count, but another third of each."""
+    rows = torch.randn(20, WIDE, requires_grad=True)
+    edges, mask = torch.arange(20).repeat_interleave(9), torch.rand(180, 1) > 2 / 3
+    assert unused((head()(rows)[edges] * mask).square().sum()) is None
+
+
+def test_of_a_part_of_a_graph_nothing_is_known() -> None:
+    loss = head()(hidden())[:, -1].sum()
+    users = users_below(loss.grad_fn)[1]
+    assert products_among(users, is_whole=False)["unused_products"] is None

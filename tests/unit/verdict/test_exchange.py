@@ -95,6 +95,28 @@ def test_moments_of_issue_show_nothing_of_hosts_that_only_queue() -> None:
     assert run(untimed, issued_late_ms=(0.0, 300.0)) == ()
 
 
+def test_a_groups_own_collective_behind_the_last_of_all_tells_no_lead() -> None:
+    """Ranks 0 and 1 issue it when their wait for rank 2 is over."""
+    of_ranks = {
+        rank: [
+            one
+            for step in range(20)
+            for one in (
+                replace(
+                    collective(step, step * STEP_NS + (26 if rank == 2 else 1) * MS, 1.0),
+                    duration_ns=(1 if rank == 2 else 26) * MS,
+                ),
+                replace(collective(step, step * STEP_NS + 30 * MS, 1.0), group="1"),
+            )
+            if one.group == "0" or rank < 2
+        ]
+        for rank in range(3)
+    }
+    bounds = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(20)]
+    seen = exchanges(of_ranks, bounds)
+    assert seen[-1].ahead_ns == (25 * MS, 25 * MS, 0)
+
+
 def test_how_far_each_host_is_ahead_is_kept() -> None:
     seen = run([lambda n: 0.2, lambda n: 0.2], issued_late_ms=(0.0, 3.0))
     assert seen[-1].ahead_ns == (3 * MS, 0)

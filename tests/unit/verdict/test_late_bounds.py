@@ -167,7 +167,10 @@ def test_what_hosts_wait_for_their_devices_is_no_work_of_theirs() -> None:
     assert late.behind_ms == pytest.approx(22.0, abs=0.7)
     carried_on = [22.0 + walked for walked in accumulate(draw.gauss(0, 1.5) for _ in range(40))]
     assert by_lead(*carried_on) is None, "two hosts that are slow alike"
-    assert by_lead(*anew[:8]) is None, "too few steps"
+    assert by_lead(*anew[:25]) is None, "too few steps"
+    drifting = [22.0 + 0.1 * step for step in range(40)]
+    drifting[20] += 3.0
+    assert by_lead(*drifting) is None, "a single step that is late"
 
 
 def test_clocks_of_several_hosts_say_nothing_of_leads() -> None:

@@ -35,8 +35,8 @@ class StepExchange(msgspec.Struct, frozen=True, array_like=True):
     late_ns: tuple[int, ...]
     """What all others waited for each at the least: less the wait for the next latest."""
     ahead_ns: tuple[int, ...] = ()
-    """How much earlier each host issued the step's last collective than the last host did; empty in
-    older recordings."""
+    """How much earlier each host issued the step's last collective of all ranks than the last host
+    did; empty without one, and in older recordings."""
     node_late_ns: tuple[int, ...] = ()
     """The same by host, in the order of `hosts_of`: what the ranks of all others waited for all
     ranks of one. Empty where the ranks are on one host; 0 where some collectives are not of all
@@ -227,8 +227,8 @@ def _exchange(
         node_late = [union_ns(spans(times, own)) for own in on_hosts]
     last_ns = [0] * ranks
     for places, parts in rows:
-        for at, one in zip(places, parts, strict=True):
-            last_ns[at] = max(last_ns[at], one.created_ns)
+        if len(places) == ranks:  # a group's own may lie behind the wait for a late rank
+            last_ns = [max(ns, one.created_ns) for ns, one in zip(last_ns, parts, strict=True)]
     return StepExchange(
         number=step.number,
         wall_ns=step.end_ns - step.start_ns,
@@ -237,7 +237,7 @@ def _exchange(
         transfer_ns=transfer_ns,
         waiting_ns=tuple(waiting),
         late_ns=tuple(late),
-        ahead_ns=tuple(max(last_ns) - ns for ns in last_ns),
+        ahead_ns=tuple(max(last_ns) - ns for ns in last_ns) if all(last_ns) else (),
         node_late_ns=tuple(node_late),
     )
 

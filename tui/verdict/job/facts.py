@@ -80,7 +80,7 @@ def _whole_ns(sample: Mapping[int, DdpTimes]) -> int:
     return max(map(_iteration_ns, sample.values()), default=0)
 
 
-def _square(value: int) -> int:
+def _square(value: float) -> float:
     return value * value
 
 
@@ -252,7 +252,9 @@ class ExchangeFacts:
 
         Whether they are is told by von Neumann's ratio (1941), the mean square of the differences
         between successive leads over their variance: 2 where they are independent, near 0 where
-        each is the one before and a little more."""
+        each is the one before and a little more; and by that of medians, which a single step does
+        not move. A lead that two steady hosts keep for ever, with more jitter than drift, has 2 as
+        well: on two H200s none was so steady."""
         rows = [
             (one.number, wall_ns, self._lead_ns(one, rank))
             for one, wall_ns in zip(self.steps, self.walls_ns, strict=True)
@@ -260,11 +262,18 @@ class ExchangeFacts:
         ]
         leads_ns = [lead_ns for _, _, lead_ns in rows]
         changes_ns = [
-            after[2] - before[2] for before, after in pairwise(rows) if after[0] == before[0] + 1
+            abs(after[2] - before[2])
+            for before, after in pairwise(rows)
+            if after[0] == before[0] + 1
         ]
         if len(self.nodes) > 1 or len(changes_ns) < limits.FEWEST_LEADS:
             return None
-        if mean(map(_square, changes_ns)) <= limits.LEADS_ANEW * pvariance(leads_ns):
+        middle_ns = median(leads_ns)
+        off_ns = [abs(lead_ns - middle_ns) for lead_ns in leads_ns]
+        is_anew = mean(map(_square, changes_ns)) > limits.LEADS_ANEW * pvariance(
+            leads_ns
+        ) and _square(median(changes_ns)) > limits.LEADS_ANEW_BY_MEDIANS * _square(median(off_ns))
+        if not is_anew or middle_ns <= 0:
             return None
         walls_ns = [wall_ns for _, wall_ns, _ in rows]
         return share_of([max(0, lead_ns) for lead_ns in leads_ns], walls_ns)

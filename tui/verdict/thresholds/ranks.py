@@ -47,11 +47,14 @@ two H200s 0.96 of a step; 0.54 where it was timed before a neighbour came."""
 SAMPLE_OF_WARM_UP: Final = 2.0
 """…and of how many steps' time it is none of them: DistributedDataParallel times its first
 iterations, where kernels are chosen and memory is asked for, and then every hundredth."""
-FEWEST_LEADS: Final = 10
-"""Pairs of successive steps that show whether a host's lead is carried on."""
+FEWEST_LEADS: Final = 30
+"""Pairs of successive steps that show whether a host's lead is carried on: of 20 a random walk has
+the ratio below by chance in one of eleven, of 30 in one of thirty, of 60 never in 2,000."""
 LEADS_ANEW: Final = 1.0
-"""Von Neumann's ratio from which it is not: independent leads have 2, 1.2 or more in 19 of 20
-series of 15; of hosts that never wait it was 0.06 to 0.8 in 36 of 40 recordings on two H200s."""
+LEADS_ANEW_BY_MEDIANS: Final = 0.5
+"""Von Neumann's ratio from which it is not, and that of medians: independent leads have 2 of both,
+less in one of twenty and of five hundred series of 30. Of hosts that never wait the second was 0.3
+at the most in recordings on two H200s, where they have so many; where they wait 0.6 and 2.4."""
 LATELY: Final = 20
 """Late steps that show how late a rank comes now."""
 AS_LATE: Final = 0.5
