@@ -78,10 +78,10 @@ def inputs_of(node: Any, torch: Any) -> int:
 
 def result_of(node: Any) -> tuple[int, ...]:
     """Shape of what a node made in the forward, of one number too; (0,) where this torch does not
-    record it, or it has none (a nested tensor)."""
-    metadata = getattr(node, "_input_metadata", None)
+    record it, or it has none (a nested tensor, a first result that nothing used)."""
+    first = next(iter(getattr(node, "_input_metadata", None) or ()), None)
     try:
-        return tuple(map(int, metadata[0].shape)) or (1,) if metadata else (0,)
+        return (0,) if first is None else tuple(map(int, first.shape)) or (1,)
     except (RuntimeError, TypeError):
         return (0,)
 
@@ -123,12 +123,6 @@ def largest_of(found: list[tuple[float, Product]], whole: int) -> Rows | None:
     if not saved:
         return None
     _, part, largest = max(saved, key=lambda each: each[0])
-    inputs, outputs = map(int, largest.second.shape)
-    rows = result_of(largest.node)[0]
-    return (
-        sum(flops for flops, *_ in saved) / whole,
-        rows,
-        round((1 - part) * rows),
-        inputs,
-        outputs,
-    )
+    shape = result_of(largest.node)
+    saved_part = sum(flops for flops, *_ in saved) / whole
+    return saved_part, shape[0], round((1 - part) * shape[0]), largest.inputs, shape[-1]

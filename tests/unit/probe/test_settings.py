@@ -395,3 +395,40 @@ def test_settings_are_reported_first_and_when_they_change() -> None:
     assert peer.settings_to_send({"threads": 4}) == {"threads": 4}
     assert peer.settings_to_send({"threads": 4}) is None
     assert peer.settings_to_send({"threads": 8}) == {"threads": 8}
+
+
+def last_row(net: torch.nn.Module) -> list[torch.Tensor]:
+    """A layer on ten rows of which a loss takes the last, and another loss the rest."""
+    found = net(torch.randn(2, 10, 8))
+    return [found[:, -1].square().sum(), found[:, :-1].square().sum()]
+
+
+@typed
+@pytest.mark.parametrize(("backwards", "of_rows"), [(1, 0.9), (2, None)])
+def test_rows_that_another_backward_of_the_step_uses_are_used(
+    run: Asked, backwards: int, of_rows: float | None
+) -> None:
+    net = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        for loss in last_row(net)[:backwards]:
+            loss.backward(retain_graph=True)
+        optimizer.step()
+
+    found: Any = run.seen(train, times=4).unused_products
+    assert (None if found is None else found[0]) == of_rows
+
+
+@typed
+def test_a_backward_from_several_losses_tells_no_unused_rows(run: Asked) -> None:
+    net = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        torch.autograd.backward(last_row(net))
+        optimizer.step()
+
+    assert run.seen(train, times=4).unused_products is None

@@ -12,6 +12,10 @@ from gpuwatch.probe.settings.users import users_below
 
 TEXTS, LONG, WIDE, VOCABULARY = 6, 10, 32, 50
 ROWS = TEXTS * LONG
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata"),
+    reason="the graph of this torch (2.4) tells no shapes",
+)
 
 
 def unused(loss: Any) -> Any:
