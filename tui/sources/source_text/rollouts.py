@@ -139,14 +139,9 @@ def asks_for_one(place: Place) -> bool:
     around = [one for one in enclosing(place.scope, place.line) if isinstance(one, ast.stmt)]
     if not around:
         return False
-    asks, before = (
-        around[-1],
-        [
-            one
-            for one in ast.walk(place.scope)
-            if isinstance(one, ast.Assign) and one.lineno < place.line and _holds_row(one)
-        ],
-    )
+    asks = around[-1]
+    assigned = (one for one in ast.walk(place.scope) if isinstance(one, ast.Assign))
+    before = [one for one in assigned if one.lineno < place.line and _holds_row(one)]
     rows = set[str]().union(*map(stored, before)) & read(asks)
     behind = (one for one in _calls_in(place.scope) if one.lineno >= place.line)
     return bool(rows or _holds_row(asks)) and any(name_of(one.func) in NUMBERS for one in behind)

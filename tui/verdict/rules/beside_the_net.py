@@ -49,11 +49,8 @@ def beside_the_net(window: StepWindow) -> Finding | None:
     if surely.mean > share.mean:
         instead = "do it less often, or on a part of it"
         return _found(window, surely, behind, "behind the update", instead)
-    what, instead = (
-        "beside the net",
-        "do it in one tensor expression or in NumPy, or once for all epochs",
-    )
-    found = _found(window, share, mine, what, instead)
+    instead = "do it in one tensor expression or in NumPy, or once for all epochs"
+    found = _found(window, share, mine, "beside the net", instead)
     return None if found is None else replace(found, forecast=up_to_seen(found, seen))
 
 

@@ -53,19 +53,15 @@ def computed_anew(window: StepWindow) -> Finding | None:
     least = speedup_of(share.low)
     how = f"{CACHED} in {loop}, {times(least)} or more: it is computed once then"
     if any(OF_HOOKS.search(place.frame) for place in places):
-        how += (
-            "; with the same of torch.nn.utils.parametrizations, for the older hooks do not keep it"
-        )
+        how += "; with the same of torch.nn.utils.parametrizations: the older hooks do not keep it"
+    text = f"{percent(seen.mean)} of the samples compute it, forward alone"
     evidence = (
-        Evidence(
-            f"{percent(seen.mean)} of the samples compute it, forward alone", "py-spy", seen.mean
-        ),
+        Evidence(text, "py-spy", seen.mean),
         Evidence(f"the loop in {loop} asks for it in each turn", "py-spy"),
     )
-    headline = (
-        f"a parametrized weight, computed in each turn of a loop, takes {percent(share.mean)}"
-    )
-    found = cause("launch", "computed-anew", share, f"{headline} of each step", evidence, (how,))
+    headline = "a parametrized weight that each turn of a loop computes takes "
+    headline += f"{percent(share.mean)} of each step"
+    found = cause("launch", "computed-anew", share, headline, evidence, (how,))
     return replace(found, forecast=at_least(least))
 
 
