@@ -3,12 +3,12 @@ before, of rows that a layer has gathered before it instead of behind it, of row
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from ...settings import RowProducts, SameProducts
-from ..code_places import forward_of_net, main_places
+from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
@@ -27,8 +27,8 @@ OF_ARITHMETIC: Final = (0.8, 0.6, 1.0)
 0.83 and 0.80 in two nets of differential equations (two cores, torch 2.13), whose operations beside
 the products are done again as well; the least and the most are guesses."""
 OF_ROWS: Final = 0.95
-"""The same of rows that are there already, of what samples show of products: in a net of graphs
-0.97 and 1.02 (73 % of 30 samples), and with 50 % of as many more. What is left gathers results."""
+"""Of what samples show of products, where rows are there already or nothing uses them: in a net of
+graphs 0.97 and 1.02 (73 % of 30 samples), with 50 % of as many more. The rest gathers results."""
 OF_DEVICE: Final = (0.6, 0.3, 0.9)
 """On a GPU, of forward and backward, over that part: 0.6 in a net of graphs on an H200 (2.1x); the
 least and the most are guesses, since no counter tells a product's time from the rest's."""
@@ -37,6 +37,7 @@ PRODUCTS: Final = re.compile(
     r"|Conv\dd?\._conv_forward \(torch/nn/modules/conv\.py"
     r"|(linear|conv\dd|bilinear) \(torch/nn/functional\.py)"
 )
+LOSSES: Final = re.compile(r"(cross_entropy|nll_loss|log_softmax) \(torch/nn/functional\.py")
 DERIVATIVES: Final = "torch.autograd.grad("
 AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
 
@@ -83,19 +84,37 @@ def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
 
 
 def _gathered_before(window: StepWindow, gathered: RowProducts) -> Finding | None:
-    advice = "the layer first, and then gather or repeat what it gives"
+    of_rows = (window, gathered, "gathered-rows", "for rows that are there already", "can differ")
     return _of_rows(
-        *(window, gathered, "gathered-rows", "for rows that are there already", "can differ"),
-        advice,
-        ("of rows that are put together (torch.cat) each part by its own columns of the weight",),
+        *of_rows,
+        _spared(window, gathered),
+        (
+            "the layer first, and then gather or repeat what it gives",
+            "of rows that are put together (torch.cat) each part by its own columns of the weight",
+        ),
     )
 
 
 def _of_unused_rows(window: StepWindow, unused: RowProducts) -> Finding | None:
+    """What their loss takes goes as well."""
     advice = "pick the rows that count before the layer: those that a loss does not ignore, that a "
     advice += "gate or a mask does not make zeros of, or the last position alone"
     of_rows = (window, unused, "unused-rows", "for rows of which nothing is used", "are used")
-    return _of_rows(*of_rows, advice, ())
+    return _of_rows(*of_rows, _spared(window, unused, 1.0 - unused.needed / unused.rows), (advice,))
+
+
+def _spared(window: StepWindow, rows: RowProducts, of_losses: float = 0.0) -> Share | None:
+    """Part of forward and backward that goes without these rows. By the samples of the forward: of
+    its products, and of its losses; None without any. On a GPU nothing tells it apart."""
+    if window.gpu_present:
+        return times(Share(*OF_DEVICE), rows.part)
+    inside = [one for one in main_places(window) if one.phase == "forward"]
+    held = share_held([one for one in inside if PRODUCTS.match(one.frame)])
+    lost, whole = share_held([one for one in inside if LOSSES.match(one.frame)]), share_held(inside)
+    if not held:
+        return None
+    part = (OF_ROWS * rows.part * held + of_losses * lost) / whole
+    return of_samples(part, whole * inside[0].samples)
 
 
 def _of_rows(
@@ -104,15 +123,12 @@ def _of_rows(
     sub: str,
     for_which: str,
     needed: str,
-    advice: str,
-    others: tuple[str, ...],
+    spared: Share | None,
+    advices: tuple[str, ...],
 ) -> Finding | None:
-    inside = forward_of_net(window)
-    in_products = [one for one in inside if PRODUCTS.match(one.frame)]
-    of_net = _of_device(window) or _of_samples(in_products, inside)
-    if of_net is None:
+    if spared is None:
         return None
-    share = times(product(_net(window), of_net), rows.part)
+    share = product(_net(window), spared)
     if share.mean < CONTRIBUTOR:
         return None
     text = f"a layer of {rows.inputs:,} to {rows.outputs:,} has {rows.rows:,} rows, of which "
@@ -120,24 +136,13 @@ def _of_rows(
     text += "the others"
     evidence = [Evidence(text, "hook", rows.part)]
     if not window.gpu_present:
-        text = f"products are {percent(of_net.mean / OF_ROWS)} of the forward's samples"
-        evidence.append(Evidence(text, "py-spy"))
-    where = _most(in_products)
-    advices = [advice + (f": {where}" if where else ""), *others]
+        text = f"that is {percent(spared.mean)} of the forward by its samples"
+        evidence.append(Evidence(text, "py-spy", spared.mean))
+    where = _most([one for one in forward_of_net(window) if PRODUCTS.match(one.frame)])
+    first, *others = advices
     headline = f"layers take {percent(share.mean)} of each step {for_which}"
-    return _found(sub, share, headline, evidence, advices)
-
-
-def _of_device(window: StepWindow) -> Share | None:
-    return Share(*OF_DEVICE) if window.gpu_present else None
-
-
-def _of_samples(held: Sequence[FrameShare], inside: Sequence[FrameShare]) -> Share | None:
-    """Of a forward's samples those within products; None without any."""
-    part, whole = (sum(one.share for one in places) for places in (held, inside))
-    if not part:
-        return None
-    return times(of_samples(part / whole, whole * inside[0].samples), OF_ROWS)
+    named = first + (f": {where}" if where else "")
+    return _found(sub, share, headline, evidence, (named, *others))
 
 
 def _found(

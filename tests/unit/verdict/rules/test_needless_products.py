@@ -98,6 +98,14 @@ def test_a_layer_on_rows_that_nothing_uses_is_the_verdict() -> None:
     assert found.sub == "unused-rows"
 
 
+def test_what_the_loss_of_unused_rows_takes_goes_as_well() -> None:
+    entropy = replace(REST, frame="cross_entropy (torch/nn/functional.py:3555)")
+    words = RowProducts(0.8, 4_096, 614, 256, 30_000)
+    found = found_of(seen(MESSAGE, entropy, unused_products=words))
+    spared = 0.95 * 0.8 * 0.75 + (1 - 614 / 4_096) * 0.25
+    assert found.share == pytest.approx(spared * 300 / 310, abs=0.001)
+
+
 def test_the_larger_of_both_is_named() -> None:
     found = found_of(seen(same_products=replace_part(FIELDS, 0.2), gathered_products=EDGES))
     assert found.sub == "gathered-rows"
