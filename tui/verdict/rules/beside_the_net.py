@@ -44,7 +44,7 @@ def beside_the_net(window: StepWindow) -> Finding | None:
     named = named_ns(window.steps) / whole_ns
     seen = share_seen(window, mine.__contains__)
     share = beyond(seen, named + LEARNED_BESIDE * backward_ns / whole_ns)
-    behind = [one for one in mine if one.beside and not window.sees_loading]
+    behind = [] if window.sees_loading else [one for one in places if _is_behind(one)]
     surely = beyond(share_seen(window, behind.__contains__), named)
     if surely.mean > share.mean:
         instead = "do it less often, or on a part of it"
@@ -52,6 +52,16 @@ def beside_the_net(window: StepWindow) -> Finding | None:
     instead = "do it in one tensor expression or in NumPy, or once for all epochs"
     found = _found(window, share, mine, "beside the net", instead)
     return None if found is None else replace(found, forecast=up_to_seen(found, seen))
+
+
+def _is_behind(place: FrameShare) -> bool:
+    """Done behind the update, also in a function of PyTorch's that is called there (a metric's
+    `torch.unique`): what a stack alone would take for the forward."""
+    if not place.beside or place.in_net or place.phase not in BETWEEN - {"waiting"}:
+        return False
+    return bool(own_frame(place) and place.line) and not (
+        clips(place) or UPDATED.search(place.line)
+    )
 
 
 def users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:

@@ -80,6 +80,19 @@ def test_behind_the_update_is_no_loss() -> None:
     assert Engine().judge(window(rows, loaders=(), stacks=stacks)).finding.kind == "host"
 
 
+def test_a_metric_of_torchs_behind_the_update_is_no_forward() -> None:
+    """The area under a curve of all predictions so far, in each step: 2x without it."""
+    metric = FrameShare(
+        *(0.3, "_unique_impl (torch/functional.py:973)", "AUROC.compute (train.py:71)"),
+        *("_, inverse = torch.unique(preds, return_inverse=True)", "forward", 76),
+        beside=True,
+    )
+    seen = found(metric, CONVOLUTION, backward_ms=50, fetches=0)
+    assert seen is not None
+    assert seen.advice[0] == "do it less often, or on a part of it: AUROC.compute (train.py:71)"
+    assert found(replace(metric, in_net=True), CONVOLUTION, backward_ms=50, fetches=0) is None
+
+
 def test_with_a_loader_the_marks_have_what_is_behind_the_update() -> None:
     check = replace(TREE, share=0.25, beside=True)
     assert found(check, CONVOLUTION, backward_ms=50, fetches=0) is not None
