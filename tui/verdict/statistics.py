@@ -138,6 +138,11 @@ def beyond(share: Share, part: float) -> Share:
     return Share(*(max(0.0, one - part) for one in (share.mean, share.low, share.high)))
 
 
+def within_one(part: float) -> float:
+    """A part that was read elsewhere, 0 to 1; 0 of what is no number."""
+    return min(1.0, part) if part > 0 else 0.0
+
+
 def times(share: Share, factor: float) -> Share:
     """A part of it, 0 to 1."""
     return Share(share.mean * factor, share.low * factor, share.high * factor)

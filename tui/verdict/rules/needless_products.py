@@ -16,7 +16,7 @@ from ..on_device import on_device
 from ..place_names import own_frame
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import Share, of_samples, product, share_of, times
+from ..statistics import Share, of_samples, product, share_of, times, within_one
 from ..step_time import wall_of
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -63,7 +63,7 @@ def needless_products(window: StepWindow) -> Finding | None:
 
 
 def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
-    share = product(_net(window), times(Share(*OF_ARITHMETIC), same.part))
+    share = product(_net(window), times(Share(*OF_ARITHMETIC), within_one(same.part)))
     if share.mean < CONTRIBUTOR:
         return None
     text = f"{same.products} products in a backward's graph have {same.different} different pairs "
@@ -99,21 +99,22 @@ def _of_unused_rows(window: StepWindow, unused: RowProducts) -> Finding | None:
     """What their loss takes goes as well."""
     advice = "pick the rows that count before the layer: those that a loss does not ignore, that a "
     advice += "gate or a mask does not make zeros of, or the last position alone"
+    of_losses = within_one(1.0 - unused.needed / max(1, unused.rows))
     of_rows = (window, unused, "unused-rows", "for rows of which nothing is used", "are used")
-    return _of_rows(*of_rows, _spared(window, unused, 1.0 - unused.needed / unused.rows), (advice,))
+    return _of_rows(*of_rows, _spared(window, unused, of_losses), (advice,))
 
 
 def _spared(window: StepWindow, rows: RowProducts, of_losses: float = 0.0) -> Share | None:
     """Part of forward and backward that goes without these rows. By the samples of the forward: of
     its products, and of its losses; None without any. On a GPU nothing tells it apart."""
     if window.gpu_present:
-        return times(Share(*OF_DEVICE), rows.part)
+        return times(Share(*OF_DEVICE), within_one(rows.part))
     inside = [one for one in main_places(window) if one.phase == "forward"]
     held = share_held([one for one in inside if PRODUCTS.match(one.frame)])
     lost, whole = share_held([one for one in inside if LOSSES.match(one.frame)]), share_held(inside)
     if not held:
         return None
-    part = (OF_ROWS * rows.part * held + of_losses * lost) / whole
+    part = (OF_ROWS * within_one(rows.part) * held + of_losses * lost) / whole
     return of_samples(part, whole * inside[0].samples)
 
 

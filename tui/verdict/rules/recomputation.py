@@ -10,7 +10,7 @@ from ..format import percent, size
 from ..memory.trends import batch_room
 from ..on_device import on_device
 from ..scoring import cause, speedup_of
-from ..statistics import Share, product, share_of, times
+from ..statistics import Share, product, share_of, times, within_one
 from ..step_time import wall_of
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -56,7 +56,7 @@ def recomputation(window: StepWindow) -> Finding | None:
 def _of_net(again: RecomputedProducts) -> Share:
     if again.hidden:
         return Share(*HIDDEN)
-    return times(Share(*OF_FORWARD), again.part)
+    return times(Share(*OF_FORWARD), within_one(again.part))
 
 
 def _advice(window: StepWindow) -> str | None:

@@ -106,6 +106,16 @@ def test_what_the_loss_of_unused_rows_takes_goes_as_well() -> None:
     assert found.share == pytest.approx(spared * 300 / 310, abs=0.001)
 
 
+@pytest.mark.parametrize("part", [-1.0, 1e300, float("nan")])
+@pytest.mark.parametrize("gpu_present", [False, True])
+def test_what_no_probe_would_send_is_no_part(part: float, gpu_present: bool) -> None:
+    """No rows at all, and parts beyond one: a session must survive it."""
+    rows, same = RowProducts(part, 0, 0, 0, 0), SameProducts(part, 0, 0)
+    given = seen(same_products=same, gathered_products=rows, unused_products=rows)
+    found = needless_products(replace(given, gpu_present=gpu_present))
+    assert found is None or 0 <= (found.share or 0.0) <= 1
+
+
 def test_the_larger_of_both_is_named() -> None:
     found = found_of(seen(same_products=replace_part(FIELDS, 0.2), gathered_products=EDGES))
     assert found.sub == "gathered-rows"
