@@ -7,17 +7,12 @@ from typing import Final
 
 from ..code_places import BETWEEN, clips, is_users, main_places, share_seen, within
 from ..findings import Finding
-from ..forecast.gain import gain_on_the_host
-from ..format import percent
-from ..loader import loader_floor
-from ..place_names import by_user_function, own_frame, place_evidence, place_name
-from ..scoring import cause
+from ..place_names import own_frame
 from ..stack_samples import FrameShare
-from ..statistics import Share, beyond
+from ..statistics import beyond
 from ..step_time import named_ns, spent
-from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
-from .within_net import LEARNED_BESIDE, up_to_seen
+from .within_net import LEARNED_BESIDE, at_places, up_to_seen
 
 UPDATED: Final = re.compile(r"\.grad\b|\.data\b")
 """Lines of an update that the user has written."""
@@ -48,9 +43,9 @@ def beside_the_net(window: StepWindow) -> Finding | None:
     surely = beyond(share_seen(window, behind.__contains__), named)
     if surely.mean > share.mean:
         instead = "do it less often, or on a part of it"
-        return _found(window, surely, behind, "behind the update", instead)
+        return at_places(window, surely, behind, "computed behind the update", instead)
     instead = "do it in one tensor expression or in NumPy, or once for all epochs"
-    found = _found(window, share, mine, "beside the net", instead)
+    found = at_places(window, share, mine, "computed beside the net", instead)
     return None if found is None else replace(found, forecast=up_to_seen(found, seen))
 
 
@@ -67,21 +62,3 @@ def _is_behind(place: FrameShare) -> bool:
 def users_lines(places: Sequence[FrameShare]) -> list[FrameShare]:
     """The user's own lines in no net, of no fetch, backward or update."""
     return [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
-
-
-def _found(
-    window: StepWindow, share: Share, places: Sequence[FrameShare], what: str, instead: str
-) -> Finding | None:
-    if share.low < CONTRIBUTOR:
-        return None
-    where = by_user_function(places)[0]
-    return cause(
-        "host",
-        None,
-        share,
-        f"{percent(share.mean)} of each step is computed {what}",
-        (place_evidence(where, "main-thread"),),
-        (f"{instead}: {place_name(where)}",),
-        loader_floor(window),
-        gain_on_the_host(window, share.mean),
-    )

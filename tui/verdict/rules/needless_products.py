@@ -66,8 +66,8 @@ def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
     share = product(_net(window), times(Share(*OF_ARITHMETIC), within_one(same.part)))
     if share.mean < CONTRIBUTOR:
         return None
-    text = f"{same.products} products in a backward's graph have {same.different} different pairs "
-    text += f"of operands: {percent(same.part)} of their arithmetic is done again"
+    text = f"{same.different} of {same.products} products have operands of their own: "
+    text += f"{percent(same.part)} of all arithmetic is done again, by the backward's graph"
     evidence = [Evidence(text, "hook", same.part)]
     places = main_places(window)
     derived = _most([one for one in places if DERIVATIVES in one.line])
@@ -132,9 +132,8 @@ def _of_rows(
     share = product(_net(window), spared)
     if share.mean < CONTRIBUTOR:
         return None
-    text = f"a layer of {rows.inputs:,} to {rows.outputs:,} has {rows.rows:,} rows, of which "
-    text += f"{rows.needed:,} {needed}: {percent(rows.part)} of all products' arithmetic is for "
-    text += "the others"
+    text = f"{rows.needed:,} of {rows.rows:,} rows {needed} in a layer of {rows.inputs:,} to "
+    text += f"{rows.outputs:,}: {percent(rows.part)} of all products' arithmetic is for the others"
     evidence = [Evidence(text, "hook", rows.part)]
     if not window.gpu_present:
         text = f"that is {percent(spared.mean)} of the forward by its samples"

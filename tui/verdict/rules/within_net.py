@@ -55,7 +55,7 @@ def unlearned(window: StepWindow) -> Finding | None:
     mine = max(own, key=lambda held: sum(one.share for one in held), default=[])
     known = LEARNED_BESIDE * backward_ns / max(1, spent(window.steps).wall_ns)
     seen = share_seen(window, mine.__contains__)
-    found = _found(
+    found = at_places(
         window,
         beyond(seen, known),
         mine,
@@ -82,7 +82,7 @@ def looped(window: StepWindow) -> Finding | None:
     if share_held(lists) > share_held(loops):
         what = "tensors made of Python's lists"
         instead = "keep what is in them in tensors, or make one array of them first (np.stack)"
-    return _found(window, share_seen(window, mine.__contains__), mine, what, instead)
+    return at_places(window, share_seen(window, mine.__contains__), mine, what, instead)
 
 
 def _loops(place: FrameShare) -> bool:
@@ -98,9 +98,11 @@ def _makes_of_lists(place: FrameShare) -> bool:
     return own and not place.makes and OF_LISTS.search(place.line) is not None
 
 
-def _found(
+def at_places(
     window: StepWindow, share: Share, places: Sequence[FrameShare], what: str, instead: str
 ) -> Finding | None:
+    """`what` a step does at these, most of it where the function is that is named; None of too
+    little."""
     if not places or share.low < CONTRIBUTOR:
         return None
     where = by_user_function(places)[0]

@@ -51,8 +51,8 @@ def test_a_net_that_is_called_again_for_the_same_input_is_the_verdict() -> None:
     assert found.headline == "46% of each step computes again what is there already"
     assert found.share == pytest.approx(0.8 * 0.6 * 300 / 310)
     assert found.evidence[0].text == (
-        "120 products in a backward's graph have 48 different pairs of operands: 60% of their "
-        "arithmetic is done again"
+        "48 of 120 products have operands of their own: 60% of all arithmetic is done again, by "
+        "the backward's graph"
     )
     assert found.advice == (
         "keep what a net returned for the same input, and do not call it again: it is called in "
@@ -77,8 +77,8 @@ def test_a_layer_on_gathered_rows_is_the_verdict() -> None:
     assert found.share == pytest.approx(0.95 * 0.9 * 0.75 * 300 / 310)
     assert found.headline == "layers take 62% of each step for rows that are there already"
     assert found.evidence[0].text == (
-        "a layer of 96 to 96 has 11,620 rows, of which 774 can differ: 90% of all products' "
-        "arithmetic is for the others"
+        "774 of 11,620 rows can differ in a layer of 96 to 96: 90% of all products' arithmetic is "
+        "for the others"
     )
     assert found.advice[0] == (
         "the layer first, and then gather or repeat what it gives: Conv.message (layers.py:24)"
@@ -91,8 +91,8 @@ def test_a_layer_on_rows_that_nothing_uses_is_the_verdict() -> None:
     found = found_of(seen(unused_products=RowProducts(0.8, 4_096, 614, 256, 30_000)))
     assert found.headline == "layers take 55% of each step for rows of which nothing is used"
     assert found.evidence[0].text == (
-        "a layer of 256 to 30,000 has 4,096 rows, of which 614 are used: 80% of all products' "
-        "arithmetic is for the others"
+        "614 of 4,096 rows are used in a layer of 256 to 30,000: 80% of all products' arithmetic "
+        "is for the others"
     )
     assert found.advice[0].startswith("pick the rows that count before the layer")
     assert found.sub == "unused-rows"
