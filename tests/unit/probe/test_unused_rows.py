@@ -1,5 +1,6 @@
 """Layers on rows of which nothing is used, by the graphs of real nets."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from torch import nn
 
 from gpuwatch.probe.settings.products import products_among
 from gpuwatch.probe.settings.users import users_below
+from tests.unit.probe.held_clock import watched
+from tests.unit.probe.test_settings import Asked
 
 TEXTS, LONG, WIDE, VOCABULARY = 6, 10, 32, 50
 ROWS = TEXTS * LONG
@@ -140,3 +143,44 @@ def test_of_a_part_of_a_graph_nothing_is_known() -> None:
     loss = head()(hidden())[:, -1].sum()
     users = users_below(loss.grad_fn)[1]
     assert products_among(users, is_whole=False)["unused_products"] is None
+
+
+@pytest.fixture
+def run() -> Iterator[Asked]:
+    with watched() as one:
+        yield Asked(one)
+
+
+def last_row(net: torch.nn.Module) -> list[torch.Tensor]:
+    """A layer on ten rows of which a loss takes the last, and another loss the rest."""
+    found = net(torch.randn(2, 10, 8))
+    return [found[:, -1].square().sum(), found[:, :-1].square().sum()]
+
+
+@pytest.mark.parametrize(("backwards", "of_rows"), [(1, 0.9), (2, None)])
+def test_rows_that_another_backward_of_the_step_uses_are_used(
+    run: Asked, backwards: int, of_rows: float | None
+) -> None:
+    net = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        for loss in last_row(net)[:backwards]:
+            loss.backward(retain_graph=True)
+        optimizer.step()
+
+    found: Any = run.seen(train, times=4).unused_products
+    assert (None if found is None else found[0]) == of_rows
+
+
+def test_a_backward_from_several_losses_tells_no_unused_rows(run: Asked) -> None:
+    net = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        torch.autograd.backward(last_row(net))
+        optimizer.step()
+
+    assert run.seen(train, times=4).unused_products is None
