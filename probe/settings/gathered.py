@@ -12,6 +12,7 @@ from .graph_rows import (
     ROW_BY_ROW,
     Product,
     Rows,
+    dimension_of,
     is_last_dimension,
     is_row_by_row,
     largest_of,
@@ -81,7 +82,7 @@ def _of_gather(node: Any, name: str) -> float:
     if len(sizes) < 2 or len(shape) < 2 or sizes[-1] != shape[-1] or not rows:
         return 1.0
     if name == INDEX_SELECT:
-        along = int(getattr(node, "_saved_dim", -1)) % (1 << 64)
+        along = dimension_of(node, len(shape))
         return min(1.0, sizes[along] / shape[along]) if along < len(shape) - 1 else 1.0
     return min(1.0, sizes[0] / rows) if len(sizes) == 2 else 1.0
 

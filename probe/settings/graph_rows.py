@@ -94,10 +94,17 @@ def sizes_before(node: Any) -> tuple[int, ...]:
         return ()
 
 
+def dimension_of(node: Any, dimensions: int) -> int:
+    """That of so many which a node goes along; the last where it does not tell. Some hold a
+    negative one as a number without a sign."""
+    dimension = int(getattr(node, "_saved_dim", -1)) % (1 << 64)
+    return dimension if dimension < 1 << 63 else dimension - (1 << 64) + dimensions
+
+
 def is_last_dimension(node: Any) -> bool:
-    """That which a node goes along, which some hold as a number without a sign."""
-    dimension, dimensions = getattr(node, "_saved_dim", None), len(result_of(node))
-    return dimension is not None and dimension % (1 << 64) in (dimensions - 1, (1 << 64) - 1)
+    """A node goes along that one of its result."""
+    dimensions = len(result_of(node))
+    return hasattr(node, "_saved_dim") and dimension_of(node, dimensions) == dimensions - 1
 
 
 def is_row_by_row(node: Any, below: Any) -> bool:

@@ -17,6 +17,7 @@ from ..loaders import is_dispatched
 from .autocast import is_leaf, name_of
 from .gathered import gathered_of
 from .graph_rows import OPERANDS, ROW_BY_ROW, Product, inputs_of, kept, result_of, rows_of
+from .repeated import TRANSPOSED
 from .unused_rows import unused_rows_of
 from .users import Users
 
@@ -26,8 +27,6 @@ PRODUCTS: Final = ("same_products", "gathered_products", UNUSED_ROWS, "recompute
 CHECKPOINTS: Final = "torch.utils.checkpoint"
 REENTRANT: Final = "CheckpointFunctionBackward"
 """The older kind of it, which hides what it holds from the graph."""
-TRANSPOSED: Final = "TBackward0"
-"""`nn.Linear` turns its weight round in each call."""
 MOST_PRODUCTS: Final = 256
 """That are looked at; of a graph with more those are no part of the whole."""
 FEWEST_VALUES: Final = 8

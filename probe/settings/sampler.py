@@ -82,9 +82,8 @@ class SettingsSampler:
             self._cleared.begin()
         elif self._first == id(optimizer) and not self._backwards:
             return  # a subclass that calls its parent's step
-        if self._since_step:
-            alone = self._since_step == 1
-            self.reading = {**self.reading, **({UNUSED_ROWS: self._rows} if alone else {})}
+        if self._since_step == 1:
+            self.reading = {**self.reading, UNUSED_ROWS: self._rows}
         self._since_step = 0
         found = {} if self._cleared.is_known else self._cleared.stepping(optimizer)
         if self._backwards and self._cleared.is_over and self._first == id(optimizer):
@@ -129,8 +128,8 @@ class SettingsSampler:
         is_alone = first is roots or len(roots) == 1
         found = self._operations.look(first.grad_fn, on_host, is_alone)
         if UNUSED_ROWS in found:
-            self._rows = found.pop(UNUSED_ROWS) if self._since_step == 1 else None
-            found.pop(UNUSED_ROWS, None)
+            rows = found.pop(UNUSED_ROWS)
+            self._rows = rows if self._since_step == 1 else None
         if owners != self._owners:
             found |= self._owned_by(owners, now_ns)
         if owners and self._optimizers.are_settled and not self._unused.is_known:

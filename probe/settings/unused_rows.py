@@ -16,6 +16,7 @@ from .graph_rows import (
     VIEWS,
     Product,
     Rows,
+    dimension_of,
     is_last_dimension,
     is_row_by_row,
     kept,
@@ -94,7 +95,8 @@ def _of_targets(loss: Any) -> float:
 
 def _cut_out(user: Any, name: str) -> float:
     """Of a row's own elements nothing is known."""
-    sizes, dimension = sizes_before(user), int(getattr(user, "_saved_dim", -1)) % (1 << 64)
+    sizes = sizes_before(user)
+    dimension = dimension_of(user, len(sizes))
     if dimension >= len(sizes) - 1 or not sizes[dimension]:
         return 1.0
     left = 1 if name == SELECT else result_of(user)[dimension]

@@ -2,7 +2,7 @@
 ahead."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -12,6 +12,8 @@ from msgspec import structs
 from ..steps import GpuStep, Step
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
+from .statistics import Share, share_of
+from .step_time import wall_of
 from .thresholds.gpu import (
     CAUGHT_UP_IDLE,
     CAUGHT_UP_NS,
@@ -181,3 +183,11 @@ def _lag(rows: Sequence[GpuStep]) -> float | None:
 def first_known(*lags: int | None) -> int | None:
     """Of several lags."""
     return next((lag for lag in lags if lag is not None), None)
+
+
+def share_of_steps(window: StepWindow, part: Callable[[Step | GpuStep], int]) -> Share:
+    """What a part of each row, ns, is of the steps' time: on the GPU's clock where that is read."""
+    device = on_device(window)
+    if device is not None:
+        return share_of(list(map(part, device.rows)), [row.wall_ns for row in device.rows])
+    return share_of(list(map(part, window.steps)), list(map(wall_of, window.steps)))

@@ -12,12 +12,11 @@ from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..on_device import on_device
-from ..place_names import own_frame
+from ..on_device import on_device, share_of_steps
+from ..place_names import by_user_function, own_frame, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import Share, of_samples, product, share_of, times, within_one
-from ..step_time import wall_of
+from ..statistics import Share, of_samples, product, times, within_one
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -154,19 +153,11 @@ def _found(
 
 
 def _net(window: StepWindow) -> Share:
-    """Forward and backward, of the steps' time, on the GPU's clock where that is read."""
-    device = on_device(window)
-    if device is not None:
-        both = [row.forward_ns + row.backward_ns for row in device.rows]
-        return share_of(both, [row.wall_ns for row in device.rows])
-    rows = [row.forward_ns + row.backward_ns for row in window.steps]
-    return share_of(rows, list(map(wall_of, window.steps)))
+    """Forward and backward, of the steps' time."""
+    return share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)
 
 
 def _most(places: Iterable[FrameShare]) -> str | None:
-    """The user's frame that holds most of them."""
-    held: dict[str, float] = {}
-    for one in places:
-        if frame := own_frame(one):
-            held[frame] = held.get(frame, 0.0) + one.share
-    return max(held, key=lambda frame: held[frame], default=None)
+    """The user's function that holds most of them."""
+    functions = by_user_function(one for one in places if own_frame(one))
+    return place_name(functions[0]) if functions else None

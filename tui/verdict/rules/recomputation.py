@@ -8,10 +8,9 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent, size
 from ..memory.trends import batch_room
-from ..on_device import on_device
+from ..on_device import share_of_steps
 from ..scoring import cause, speedup_of
-from ..statistics import Share, product, share_of, times, within_one
-from ..step_time import wall_of
+from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -37,7 +36,7 @@ def recomputation(window: StepWindow) -> Finding | None:
     advice = _advice(window)
     if again is None or advice is None:
         return None
-    share = product(_forward(window), _of_net(again))
+    share = product(share_of_steps(window, lambda row: row.forward_ns), _of_net(again))
     if share.mean < CONTRIBUTOR:
         return None
     text = "torch.utils.checkpoint throws activations away, and computes them again in the backward"
@@ -69,12 +68,3 @@ def _advice(window: StepWindow) -> str | None:
     if room is None or room.times_larger < SOME_FIT:
         return None
     return alone if room.times_larger >= FITS else "torch.utils.checkpoint on fewer layers"
-
-
-def _forward(window: StepWindow) -> Share:
-    device = on_device(window)
-    if device is not None:
-        rows = device.rows
-        return share_of([row.forward_ns for row in rows], [row.wall_ns for row in rows])
-    steps = window.steps
-    return share_of([row.forward_ns for row in steps], list(map(wall_of, steps)))

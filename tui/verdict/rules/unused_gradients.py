@@ -9,10 +9,9 @@ from ...settings import Settings
 from ..findings import Evidence, EvidenceSource, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..on_device import on_device
+from ..on_device import on_device, share_of_steps
 from ..scoring import cause
-from ..statistics import Share, share_of, times
-from ..step_time import wall_of
+from ..statistics import Share, times
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -104,10 +103,5 @@ def _cleared(settings: Settings) -> _Reason | None:
 
 def _backward(window: StepWindow) -> tuple[Share, EvidenceSource]:
     """Its part of the steps' time, on the GPU's clock where that is read."""
-    device = on_device(window)
-    if device is not None:
-        rows = device.rows
-        return share_of([row.backward_ns for row in rows], [row.wall_ns for row in rows]), "event"
-    return share_of([row.backward_ns for row in window.steps], list(map(wall_of, window.steps))), (
-        "hook"
-    )
+    source: EvidenceSource = "hook" if on_device(window) is None else "event"
+    return share_of_steps(window, lambda row: row.backward_ns), source
