@@ -10,12 +10,14 @@ from .autocast import is_leaf, name_of
 from .graph_rows import (
     ELEMENT_BY_ELEMENT,
     ROW_BY_ROW,
+    Layer,
     Product,
     Rows,
     dimension_of,
     is_last_dimension,
     is_row_by_row,
     largest_of,
+    layer_of,
     result_of,
     rows_of,
     sizes_before,
@@ -38,12 +40,12 @@ PUTS_TOGETHER: Final = "CatBackward0"
 
 def gathered_of(products: Iterable[Product], whole: int) -> Rows | None:
     """None where no layer has such rows; `whole` is the arithmetic of all products."""
-    found: list[tuple[float, Product]] = []
+    found: list[tuple[float, Layer]] = []
     for one in products:
         source = rows_of(one.node) if name_of(one.node) in ROW_BY_ROW else None
         wide = result_of(one.node)[-1] > MOST_WIDER * one.inputs
         if source is not None and one.inputs >= LEAST_WIDTH and not wide:
-            found.append((1.0 - _part_before(source), one))
+            found.append((1.0 - _part_before(source), layer_of(one)))
     return largest_of(found, whole)
 
 

@@ -1,6 +1,7 @@
 """What a node of a backward's graph shows of the rows that it made: their shape, what they were
 made of, and what it has kept of them."""
 
+import sys
 from typing import Any, Final, NamedTuple
 
 from ..loaders import runs_no_code
@@ -39,16 +40,25 @@ class Product(NamedTuple):
     """Of what is summed for each of its results; 0 where that is not known."""
     first: Any
     second: Any
-    """Its operands on the host; None of what it has not kept."""
+    """Its operands where they may be read; None of what it has not kept."""
 
 
-def kept(node: Any, name: str, torch: Any) -> Any:
-    """A plain tensor on the host that a node has kept as it was; None of what hooks have put away
-    (a checkpoint would compute it anew), and where this torch does not show it."""
-    held = _held(node, name)
+class Layer(NamedTuple):
+    """What a product does to rows. It holds no node, which would keep the graph."""
+
+    flops: int
+    rows: int
+    inputs: int
+    outputs: int
+
+
+def kept(node: Any, name: str, place: str = "cpu") -> Any:
+    """A plain tensor on a device of that type that a node has kept as it was; None of what hooks
+    have put away (a checkpoint would compute it anew), and where this torch does not show it."""
+    held, torch = _held(node, name), sys.modules["torch"]
     if held is None or not runs_no_code(type(held), torch):
         return None
-    return held if held.device.type == "cpu" and held.layout is torch.strided else None
+    return held if held.device.type == place and held.layout is torch.strided else None
 
 
 def _held(node: Any, name: str) -> Any:
@@ -123,13 +133,19 @@ def rows_of(product: Any) -> Any:
     return last[1 if len(last) > 2 else 0][0]
 
 
-def largest_of(found: list[tuple[float, Product]], whole: int) -> Rows | None:
-    """Of products, each with the part of its rows that need not be: of all arithmetic that part,
+def layer_of(product: Product) -> Layer:
+    """The same product."""
+    shape = result_of(product.node)
+    return Layer(product.flops, shape[0], product.inputs, shape[-1])
+
+
+def largest_of(found: list[tuple[float, Layer]], whole: int) -> Rows | None:
+    """Of layers, each with the part of its rows that need not be: of all arithmetic that part,
     and of the one with most of it how many rows it has, how many are needed, inputs and outputs."""
     saved = [(part * one.flops, part, one) for part, one in found if part > 0]
     if not saved:
         return None
     _, part, largest = max(saved, key=lambda each: each[0])
-    shape = result_of(largest.node)
     saved_part = sum(flops for flops, *_ in saved) / whole
-    return saved_part, shape[0], round((1 - part) * shape[0]), largest.inputs, shape[-1]
+    needed = round((1 - part) * largest.rows)
+    return saved_part, largest.rows, needed, largest.inputs, largest.outputs

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from .products import PRODUCTS, products_among
+from .device_reads import Answers, DeviceReads, find_reads
+from .products import PRODUCTS, UNUSED_ROWS, products_among
 from .repeated import REPEATED, repeated_layer
 from .users import MOST_NODES, Users, bytes_of, users_below
 
@@ -24,8 +25,16 @@ OPERATIONS: Final = ("graph_nodes", "graph_uses", "graph_added_bytes")
 class Operations:
     """Belongs to the training thread, and holds no graph."""
 
-    def __init__(self, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        now_ns: Callable[[], int],
+        reads_of: Callable[[], DeviceReads | None] = find_reads,
+    ) -> None:
         self._now_ns = now_ns
+        self._reads_of = reads_of
+        self._reads: DeviceReads | None = None
+        self._under_way: dict[str, Any] | None = None
+        """Fields of which the device has not given some yet."""
         self._again_ns: int | None = None
         self._products_again_ns: int | None = None
         self._looks: dict[str, deque[Any]] = {name: deque(maxlen=KEPT) for name in PRODUCTS}
@@ -38,8 +47,10 @@ class Operations:
         `is_alone`: the backward starts from no other node as well."""
         begun_ns = self._now_ns()
         if not on_host:
+            if self._under_way is not None:
+                return self._arrived()
             due = self._products_again_ns is None or begun_ns >= self._products_again_ns
-            return self._products(*users_below(root), begun_ns, is_alone) if due else {}
+            return self._on_device(root, begun_ns, is_alone) if due else {}
         if self._again_ns is not None and begun_ns < self._again_ns:
             return {}
         nodes, users = users_below(root)
@@ -51,15 +62,55 @@ class Operations:
         found = {**dict(zip(OPERATIONS, means, strict=True)), REPEATED: layer}
         return found | self._products(nodes, users, ended_ns, is_alone)
 
+    def forget_rows(self) -> None:
+        """Another backward of the step goes through the graph that was looked at last: what looks
+        unused to the first is used by it."""
+        if self._under_way is not None:
+            self._under_way[UNUSED_ROWS] = None
+
     def _products(self, nodes: int, users: Users, now_ns: int, is_alone: bool) -> dict[str, Any]:
         """These take longer than the walk, so they have a pause of their own."""
         if self._products_again_ns is not None and now_ns < self._products_again_ns:
             return {}
-        for name, seen in products_among(users, is_alone and nodes < MOST_NODES).items():
-            self._looks[name].append(seen)
+        found = products_among(users, is_alone and nodes < MOST_NODES)
+        self._pause_since(now_ns)
+        return self._noted(found)
+
+    def _on_device(self, root: Any, now_ns: int, is_alone: bool) -> dict[str, Any]:
+        if self._reads is None:
+            self._reads = self._reads_of()
+        reads = self._reads
+        if reads is None or not reads.begin():
+            return {}
+        nodes, users = users_below(root)
+        found = products_among(users, is_alone and nodes < MOST_NODES, reads)
+        is_under_way = reads.end()
+        self._pause_since(now_ns)
+        if not is_under_way:
+            return self._noted(found)
+        self._under_way = found
+        return {}
+
+    def _arrived(self) -> dict[str, Any]:
+        reads, under_way = self._reads, self._under_way
+        answers = None if reads is None else reads.arrived()
+        if answers is None or under_way is None:
+            return {}
+        self._under_way = None
+        return self._noted({name: _known(one, answers) for name, one in under_way.items()})
+
+    def _pause_since(self, begun_ns: int) -> None:
         ended_ns = self._now_ns()
-        self._products_again_ns = ended_ns + PAUSE * (ended_ns - now_ns)
+        self._products_again_ns = ended_ns + PAUSE * (ended_ns - begun_ns)
+
+    def _noted(self, found: dict[str, Any]) -> dict[str, Any]:
+        for name, seen in found.items():
+            self._looks[name].append(seen)
         return {name: _mean(looks) for name, looks in self._looks.items()}
+
+
+def _known(field: Any, answers: Answers) -> Any:
+    return field(answers) if callable(field) else field
 
 
 def counted(nodes: int, users: Users) -> tuple[int, int, int]:

@@ -61,6 +61,8 @@ class SettingsSampler:
         self._rows: Any = None
         """Unused rows of the last graph that was looked at, until it is known that no other
         backward of the step goes through it."""
+        self._has_looked = False
+        """At a graph of this step."""
         self._looked_ns = self._walked_ns = -WALK_AGAIN_NS
 
     def ask(self) -> None:
@@ -84,6 +86,9 @@ class SettingsSampler:
             return  # a subclass that calls its parent's step
         if self._since_step == 1:
             self.reading = {**self.reading, UNUSED_ROWS: self._rows}
+        elif self._has_looked:
+            self._operations.forget_rows()
+        self._has_looked = False
         self._since_step = 0
         found = {} if self._cleared.is_known else self._cleared.stepping(optimizer)
         if self._backwards and self._cleared.is_over and self._first == id(optimizer):
@@ -100,7 +105,7 @@ class SettingsSampler:
         if self._since_step is not None:
             self._since_step += 1
         if knows_step and now_ns - self._looked_ns >= AGAIN_NS:
-            self._looked_ns = now_ns
+            self._looked_ns, self._has_looked = now_ns, True
             self.reading = {**self.reading, **flags(), **self._graph_below(roots, now_ns)}
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns

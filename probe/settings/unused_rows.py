@@ -6,11 +6,12 @@ where they get lost: by the loss's targets, by the zeros of the other factor, by
 out. What is picked by indices may be chosen by the layer's own results, so that all are needed.
 """
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 from .autocast import name_of
+from .device_reads import Answers, DeviceReads
 from .graph_rows import (
     ROW_BY_ROW,
     VIEWS,
@@ -21,6 +22,7 @@ from .graph_rows import (
     is_row_by_row,
     kept,
     largest_of,
+    layer_of,
     result_of,
     rows_of,
     sizes_before,
@@ -42,55 +44,146 @@ DEEPEST: Final = 64
 """Operations between a layer and what becomes of its rows, at the most."""
 
 
-def unused_rows_of(products: Iterable[Product], whole: int, users: Users) -> Rows | None:
-    """None where all rows are used; `whole` is the arithmetic of all products."""
-    known: dict[Any, float] = {}
+Part = float | Callable[[Answers], float]
+"""Of rows, 0 to 1; or what makes it of what arrives."""
+
+
+def unused_rows_of(
+    products: Iterable[Product], whole: int, users: Users, reads: DeviceReads | None = None
+) -> Rows | Callable[[Answers], Rows | None] | None:
+    """None where all rows are used; `whole` is the arithmetic of all products. With `reads` it may
+    be known later."""
+    walk = _Walk(users, reads)
     found = [
-        (1.0 - _used(one.node, users, known, 0), one)
+        (walk.used(one.node, 0), layer_of(one))
         for one in products
         if name_of(one.node) in ROW_BY_ROW and one.inputs
     ]
-    return largest_of(found, whole)
+
+    def known(answers: Answers | None) -> Rows | None:
+        return largest_of([(1.0 - _value(part, answers), one) for part, one in found], whole)
+
+    return known if any(callable(part) for part, _ in found) else known(None)
 
 
-def _used(node: Any, users: Users, known: dict[Any, float], depth: int) -> float:
-    """Of the rows that a node made the part that has a gradient, 0 to 1."""
-    if node in known:
-        return known[node]
-    found = 0.0
-    for user in users.get(node, ()):
-        if found >= 1.0 or depth >= DEEPEST:
-            break
-        found += _by_user(node, user, users, known, depth)
-    found = min(1.0, found) if found and depth < DEEPEST else 1.0
-    known[node] = found
-    return found
+class _Walk:
+    """From layers towards the loss, through one graph."""
+
+    def __init__(self, users: Users, reads: DeviceReads | None) -> None:
+        self._users = users
+        self._reads = reads
+        self._known: dict[Any, Part] = {}
+
+    def used(self, node: Any, depth: int) -> Part:
+        """Of the rows that a node made the part that has a gradient."""
+        if node in self._known:
+            return self._known[node]
+        found: Part = 0.0
+        for user in self._users.get(node, ()):
+            if found == 1.0 or depth >= DEEPEST:
+                break
+            found = _added(found, self._by_user(node, user, depth))
+        if callable(found):
+            found = partial(_all_of_none, found)
+        self._known[node] = found if found != 0.0 and depth < DEEPEST else 1.0
+        return self._known[node]
+
+    def _by_user(self, node: Any, user: Any, depth: int) -> Part:
+        """What one user leaves of them."""
+        name = name_of(user)
+        if name in LOSSES:
+            return self._of_targets(user)
+        if name in (SELECT, SLICE):
+            left = _cut_out(user, name)
+            return left if left < 1.0 else self.used(user, depth + 1)
+        if name == MULTIPLIES and result_of(user) == result_of(node):
+            return _least(self._not_zero(node, user), self.used(user, depth + 1))
+        same = name in SUMS and result_of(user) == result_of(node)  # nothing is repeated for it
+        same = same or (name in ALONG_LAST and is_last_dimension(user))
+        same = same or (name in ROW_BY_ROW and rows_of(user) is node) or is_row_by_row(user, node)
+        return self.used(user, depth + 1) if same else 1.0
+
+    def _of_targets(self, loss: Any) -> Part:
+        target = self._kept(loss, "target")
+        ignored = getattr(loss, "_saved_ignore_index", None)
+        if target is None or ignored is None or not target.numel():
+            return 1.0
+        if ignored >= 1 << 63:
+            ignored -= 1 << 64
+        return self._read(target, lambda one: one != ignored)
+
+    def _not_zero(self, node: Any, product: Any) -> Part:
+        """By the other factor: one number a row, or a row of them."""
+        factors = [below for below, _ in product.next_functions]
+        is_first = factors[0] is node
+        other = self._kept(product, "other" if is_first else "self")
+        shape = result_of(product)
+        if other is None or factors[0] is factors[-1]:
+            return 1.0
+        if not _is_final(factors[1 if is_first else 0]):
+            return 1.0
+        if other.dim() != len(shape) or not other.numel():
+            return 1.0
+        return self._read(other, _not_all_zero)
+
+    def _kept(self, node: Any, name: str) -> Any:
+        return kept(node, name, "cpu" if self._reads is None else self._reads.place)
+
+    def _read(self, tensor: Any, counts: Callable[[Any], Any]) -> Part:
+        """The part of a tensor that counts, now or as it arrives."""
+        if self._reads is None:
+            return _part((tensor.detach(),), counts) if tensor.numel() <= MOST_ELEMENTS else 1.0
+        asked = self._reads.rows_of(tensor)
+        if asked is None:
+            return 1.0
+        return lambda answers: _part(answers.parts_of(asked), counts)
 
 
-def _by_user(node: Any, user: Any, users: Users, known: dict[Any, float], depth: int) -> float:
-    """What one user leaves of them."""
-    name = name_of(user)
-    if name in LOSSES:
-        return _of_targets(user)
-    if name in (SELECT, SLICE):
-        left = _cut_out(user, name)
-        return left if left < 1.0 else _used(user, users, known, depth + 1)
-    if name == MULTIPLIES and result_of(user) == result_of(node):
-        return min(_not_zero(node, user), _used(user, users, known, depth + 1))
-    same = name in SUMS and result_of(user) == result_of(node)  # nothing is repeated for it
-    same = same or (name in ALONG_LAST and is_last_dimension(user))
-    same = same or (name in ROW_BY_ROW and rows_of(user) is node) or is_row_by_row(user, node)
-    return _used(user, users, known, depth + 1) if same else 1.0
+def _part(tensors: Iterable[Any], counts: Callable[[Any], Any]) -> float:
+    found = [counts(one) for one in tensors]
+    return float(sum(int(one.sum()) for one in found) / sum(one.numel() for one in found))
 
 
-def _of_targets(loss: Any) -> float:
-    target = kept(loss, "target", sys.modules["torch"])
-    ignored = getattr(loss, "_saved_ignore_index", None)
-    if target is None or ignored is None or not 0 < target.numel() <= MOST_ELEMENTS:
+def _not_all_zero(factor: Any) -> Any:
+    is_left = factor != 0
+    return is_left.any(-1) if factor.size(-1) > 1 else is_left
+
+
+def _value(part: Part, answers: Answers | None) -> float:
+    if not callable(part):
+        return part
+    assert answers is not None
+    return part(answers)
+
+
+def _all_of_none(part: Callable[[Answers], float], answers: Answers) -> float:
+    """Of rows of which nothing is used nothing is known."""
+    return part(answers) or 1.0
+
+
+def _added(first: Part, second: Part) -> Part:
+    """Both, of which each row counts once at the least."""
+    if not callable(first) and not callable(second):
+        return min(1.0, first + second)
+    if 1.0 in (first, second):
         return 1.0
-    if ignored >= 1 << 63:
-        ignored -= 1 << 64
-    return float((target != ignored).sum().item() / target.numel())
+    return partial(_sum_of, first, second)
+
+
+def _sum_of(first: Part, second: Part, answers: Answers) -> float:
+    return min(1.0, _value(first, answers) + _value(second, answers))
+
+
+def _least(first: Part, second: Part) -> Part:
+    if not callable(first) and not callable(second):
+        return min(first, second)
+    if first == 1.0:
+        return second
+    return first if second == 1.0 else partial(_least_of, first, second)
+
+
+def _least_of(first: Part, second: Part, answers: Answers) -> float:
+    return min(_value(first, answers), _value(second, answers))
 
 
 def _cut_out(user: Any, name: str) -> float:
@@ -101,22 +194,6 @@ def _cut_out(user: Any, name: str) -> float:
         return 1.0
     left = 1 if name == SELECT else result_of(user)[dimension]
     return min(1.0, left / sizes[dimension])
-
-
-def _not_zero(node: Any, product: Any) -> float:
-    """By the other factor: one number a row, or a row of them."""
-    factors = [below for below, _ in product.next_functions]
-    is_first = factors[0] is node
-    other = kept(product, "other" if is_first else "self", sys.modules["torch"])
-    shape = result_of(product)
-    if other is None or factors[0] is factors[-1] or not _is_final(factors[1 if is_first else 0]):
-        return 1.0
-    if other.dim() != len(shape) or not 0 < other.numel() <= MOST_ELEMENTS:
-        return 1.0
-    any_left = other.detach() != 0
-    if other.size(-1) > 1:
-        any_left = any_left.any(-1)
-    return float(any_left.sum().item() / any_left.numel())
 
 
 def _is_final(factor: Any) -> bool:

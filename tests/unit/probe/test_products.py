@@ -8,12 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from gpuwatch.probe.settings.products import (
-    FEWEST_VALUES,
-    MOST_PRODUCTS,
-    PRODUCTS,
-    products_among,
-)
+from gpuwatch.probe.settings.products import MOST_PRODUCTS, PRODUCTS, products_among
+from gpuwatch.probe.settings.same_products import FEWEST_VALUES
 from gpuwatch.probe.settings.users import users_below
 
 ROWS, WIDE = 40, 32

@@ -1,0 +1,216 @@
+"""What is read of tensors on a device: the answers of a look that has arrived, by tensors of the
+host, behind a device on a held clock."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from gpuwatch.probe.settings.device_reads import (
+    BUFFER_BYTES,
+    MOST_COPIES,
+    PIECE,
+    PIECES,
+    ROWS,
+    ROWS_BYTES,
+    DeviceReads,
+)
+from gpuwatch.probe.settings.operations import Operations
+from gpuwatch.probe.settings.products import products_among
+from gpuwatch.probe.settings.users import users_below
+from tests.unit.probe.fake_device import FakeDevice, FakeStream
+from tests.unit.probe.held_clock import MS, HeldClock
+
+ROWS_IN, WIDE, WORDS = 40, 32, 300
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata"),
+    reason="the graph of this torch (2.4) tells no shapes",
+)
+
+
+@pytest.fixture
+def device() -> FakeDevice:
+    return FakeDevice(HeldClock())
+
+
+@pytest.fixture
+def reads(device: FakeDevice) -> DeviceReads:
+    return DeviceReads(torch, device, place="cpu")
+
+
+def arrived(reads: DeviceReads, device: FakeDevice) -> Any:
+    assert reads.end()
+    assert reads.arrived() is None, "before the device has passed it"
+    device.clock.now_ns += MS
+    answers = reads.arrived()
+    assert answers is not None
+    return answers
+
+
+def twice_for_one_input() -> Any:
+    net, rows = nn.Sequential(nn.Linear(WIDE, WIDE), nn.Tanh()), torch.randn(ROWS_IN, WIDE)
+    return (net(rows + 1) * net(rows + 1)).sum()
+
+
+def twice_a_convolution() -> Any:
+    layer, rows = nn.Conv1d(WIDE, 8, 3), torch.randn(4, WIDE, ROWS_IN)
+    return (layer(rows) * layer(rows)).sum()
+
+
+def once_each() -> Any:
+    net = nn.Sequential(nn.Linear(WIDE, WIDE), nn.Tanh())
+    return (net(torch.randn(ROWS_IN, WIDE)) * net(torch.randn(ROWS_IN, WIDE))).sum()
+
+
+def states_of_zeros() -> Any:
+    cell = nn.RNNCell(WIDE, WIDE)
+    first, second = (cell(torch.randn(ROWS_IN, WIDE)) for _ in range(2))
+    return (first * second).sum()
+
+
+def ignored_words() -> Any:
+    targets = torch.full((ROWS_IN,), -100)
+    targets[::5] = 1
+    return F.cross_entropy(nn.Linear(WIDE, WORDS)(torch.randn(ROWS_IN, WIDE)), targets)
+
+
+def experts_with_a_gate() -> Any:
+    gates = torch.softmax(torch.randn(ROWS_IN, 4, requires_grad=True), -1)
+    best = torch.zeros_like(gates).scatter(1, gates.topk(2).indices, gates.topk(2).values)
+    rows = torch.randn(ROWS_IN, WIDE, requires_grad=True)
+    return torch.stack(
+        [best[:, at : at + 1] * nn.Linear(WIDE, WIDE)(rows) for at in range(4)]
+    ).sum()
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        twice_for_one_input,
+        twice_a_convolution,
+        once_each,
+        states_of_zeros,
+        ignored_words,
+        experts_with_a_gate,
+    ],
+)
+def test_a_device_tells_what_the_host_does(
+    graph: Callable[[], Any], reads: DeviceReads, device: FakeDevice
+) -> None:
+    users = users_below(graph().grad_fn)[1]
+    assert reads.begin()
+    found = products_among(users, reads=reads)
+    if reads.end():
+        device.clock.now_ns += MS
+        answers: Any = reads.arrived()
+        found = {name: one(answers) if callable(one) else one for name, one in found.items()}
+    assert found == products_among(users)
+
+
+def test_what_arrives_is_what_was_there_as_it_was_asked_for(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    table = torch.randn(6, 8)
+    every_other, turned = table[:, ::2], table.t()
+    assert reads.begin()
+    numbers = [reads.rows_of(one) for one in (table, every_other, turned, table)]
+    assert numbers[0] == numbers[-1], "one copy"
+    kept = table.clone()
+    table.zero_()
+    answers = arrived(reads, device)
+    expected = kept, kept[:, ::2], kept.t()
+    for number, one in zip(numbers, expected, strict=False):
+        (part,) = answers.parts_of(number)
+        assert torch.equal(part, one)
+
+
+def test_of_a_large_tensor_parts_of_rows_are_read(reads: DeviceReads, device: FakeDevice) -> None:
+    gate = torch.arange(4 * ROWS_BYTES // 4, dtype=torch.float32).reshape(-1, 2)
+    assert reads.begin()
+    number = reads.rows_of(gate)
+    parts = arrived(reads, device).parts_of(number)
+    assert len(parts) == ROWS
+    for at, part in enumerate(parts):
+        begin = at * (len(gate) // ROWS)
+        assert torch.equal(part, gate[begin : begin + len(part)])
+
+
+def test_some_elements_lie_at_other_columns_of_each_row(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    tensor = torch.arange(100_000, dtype=torch.float32).reshape(100, 1000)
+    assert reads.begin()
+    number = reads.some_of(tensor)
+    values = arrived(reads, device).values_of(number)
+    begins = values[::PIECE]
+    assert len(values) == PIECES * PIECE
+    assert len({begin % 1000 // 100 for begin in begins}) > PIECES // 2
+    assert all(tensor.flatten()[int(one)] == one for one in values)
+
+
+def test_what_is_no_plain_memory_is_not_asked_for(reads: DeviceReads) -> None:
+    assert reads.begin()
+    assert reads.some_of(torch.randn(1000, 4)[:, 0]) is None
+    assert reads.some_of(torch.randn(1, 4).expand(8, 4)) is None
+    assert reads.some_of(torch.empty(0)) is None
+    assert reads.rows_of(torch.tensor(1.0)) is None
+    assert reads.rows_of(torch.randn(4, dtype=torch.complex64)) is None
+    assert not reads.end()
+
+
+def test_a_look_has_a_most(reads: DeviceReads) -> None:
+    assert reads.begin()
+    kept = [torch.randn(ROWS_BYTES // 4) for _ in range(9)]
+    rows = [reads.rows_of(one) for one in kept]
+    assert sum(one is not None for one in rows) == BUFFER_BYTES // ROWS_BYTES
+    assert reads.begin()
+    held = torch.randn(2 * MOST_COPIES)
+    some = [reads.some_of(held[at:]) for at in range(MOST_COPIES)]
+    assert sum(one is not None for one in some) == MOST_COPIES // PIECES
+
+
+def test_nothing_is_asked_while_a_graph_is_captured(reads: DeviceReads, device: FakeDevice) -> None:
+    assert reads.begin()
+    assert reads.rows_of(torch.randn(4)) == 0
+    assert reads.end()
+    device.clock.now_ns += MS
+    device.current = FakeStream(7, capturing=True)
+    assert not reads.begin()
+    assert reads.arrived() is None
+
+
+def test_a_look_at_a_device_is_told_by_a_later_one(reads: DeviceReads, device: FakeDevice) -> None:
+    operations = Operations(lambda: device.clock.now_ns, lambda: reads)
+    assert operations.look(ignored_words().grad_fn, on_host=False) == {}
+    assert operations.look(ignored_words().grad_fn, on_host=False) == {}, "not there yet"
+    device.clock.now_ns += MS
+    found = operations.look(ignored_words().grad_fn, on_host=False)
+    assert found["unused_products"] == pytest.approx((0.8, ROWS_IN, 8, WIDE, WORDS))
+
+
+def test_what_another_backward_uses_is_forgotten_before_it_arrives(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    operations = Operations(lambda: device.clock.now_ns, lambda: reads)
+    operations.look(ignored_words().grad_fn, on_host=False)
+    operations.forget_rows()
+    device.clock.now_ns += MS
+    assert operations.look(ignored_words().grad_fn, on_host=False)["unused_products"] is None
+
+
+def test_layers_of_one_net_for_which_there_was_no_room_count_as_the_others(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    depth, calls = 6, 2 * MOST_COPIES // PIECES // 6
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(WIDE, WIDE), nn.Tanh()) for _ in range(depth)))
+    rows = torch.randn(ROWS_IN, WIDE)
+    loss: Any = sum(net(rows).sum() for _ in range(calls))
+    assert reads.begin()
+    found = products_among(users_below(loss.grad_fn)[1], reads=reads)["same_products"]
+    part, products, different = found(arrived(reads, device))
+    assert products == depth * calls > MOST_COPIES // PIECES
+    assert different == depth
+    assert part == pytest.approx((calls - 1) / calls)
