@@ -1,7 +1,4 @@
-"""What sources deliver: the only way anything enters the session, and what a recording holds.
-
-`t_ns` is the monitor's `perf_counter_ns` (on Linux the probe's too). Absent values are None, not 0.
-"""
+"""What sources deliver: the only way anything enters the session, and what a recording holds."""
 
 from typing import Literal
 
@@ -16,9 +13,10 @@ from ..verdict.job.standing import StandingRank
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Base of all observations."""
+    """Base of all observations. Absent values are None, not 0."""
 
     t_ns: int
+    """`perf_counter_ns` of the monitor's, on Linux the probe's too."""
 
 
 class Greeted(Observation, frozen=True, kw_only=True, tag="greeted"):
@@ -142,6 +140,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     anew: str = ""
     beside: bool = False
     one_row: str = ""
+    redrawn: bool = False
     """What its source says, as in `source_text.structure.Structure`."""
 
 

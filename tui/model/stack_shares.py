@@ -142,6 +142,7 @@ def _shares(
             feeds=stack.feeds and phase == "evaluation",
             asked=_asks(stack, net) if phase == "forward" else "",
             fixed=stack.fixed and phase == "forward",
+            redrawn=stack.redrawn and phase == "forward",
             beside=stack.beside,
             one_row=stack.one_row if phase == "evaluation" else "",
             library="" if net is None else library_of_net(stack.frames, net),

@@ -150,6 +150,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         anew=structure.anew,
         beside=structure.beside,
         one_row=structure.one_row,
+        redrawn=structure.redrawn,
     )
 
 

@@ -59,7 +59,9 @@ class FrameShare:
     asked: str = ""
     """The frame that asks, in each step, a net which does not learn there: a frozen encoder…"""
     fixed: bool = False
-    """…which nothing updates by its source, though nets of its class may learn elsewhere."""
+    """…which nothing updates by its source, though nets of its class may learn elsewhere…"""
+    redrawn: bool = False
+    """…or which is asked about what is drawn anew each time."""
     beside: bool = False
     """By the source it is done when a step has made its update, and no training learns from it."""
     library: str = ""

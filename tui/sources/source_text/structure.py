@@ -20,6 +20,7 @@ from .after_update import evaluates_after_update, is_beside_training
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
 from .choosing import chooses
 from .computed_anew import computed_anew, parametrized_at
+from .drawn_inputs import is_redrawn
 from .environments import acting, class_of_environment, turns_around
 from .evaluations import (
     evaluation_of,
@@ -86,6 +87,8 @@ class Structure:
     in a function that each step calls and in which none was seen: a check, a state that is kept."""
     fixed: bool = False
     """The net that answers them is one that nothing updates, whatever its class is."""
+    redrawn: bool = False
+    """It is asked about what the program draws anew at each call: noise, words that are dropped."""
     anew: str = ""
     """The frame of a loop within the net that computes a parametrized weight anew in each turn."""
     computes: bool = False
@@ -245,13 +248,14 @@ class SourceStructure:
             self._above_nets |= {place.marked for place in way}
         padded = any(map(is_padded_again, [*inner, *way][:1]))
         chosen = chooses([*inner, *way])
-        fixed = in_step and helpers is not None and is_fixed(way)
+        is_asked = in_step and helpers is not None
+        fixed, redrawn = is_asked and is_fixed(way), is_asked and is_redrawn(way)
         weight = parametrized_at(frames)
         above = () if weight is None else self._way_to(_users_own(frames[net:weight]))
         one_row = frames[net - 1] if way and asks_for_one(way[0]) else ""
         return Structure(
             parts, turns, unpacked, padded, chosen, evaluates, feeds=feeds, in_step=in_step,
-            fixed=fixed, anew=computed_anew(above, way), one_row=one_row,
+            fixed=fixed, redrawn=redrawn, anew=computed_anew(above, way), one_row=one_row,
         )  # fmt: skip
 
     def _is_plain(self, frames: Sequence[str], loop: str) -> bool:

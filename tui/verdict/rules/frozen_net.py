@@ -57,13 +57,14 @@ def frozen_net(window: StepWindow) -> Finding | None:
     A net of which the same functions were seen to learn as well may be the one that learns, or
     follows it, unless its source shows that nothing updates it; so may one of a library's, of
     which only the line that calls it is known, where any net of that library learns. What is
-    stored is read again, and what draws another crop each time cannot be stored: the forecast goes
-    from nothing to all of it."""
+    stored is read again, and what draws another crop each time cannot be stored, by the source or
+    without a sign of it: the forecast goes from nothing to all of it."""
     if window.stacks is None:
         return None
     inside = forward_of_net(window)
     others = [one for one in inside if not one.asked]
     asked = _not_updated([one for one in inside if one.asked], others)
+    asked = [one for one in asked if not one.redrawn]
     share = seen = window.stacks.seen(asked)
     evidence: tuple[Evidence, ...] = ()
     if window.gpu_present:

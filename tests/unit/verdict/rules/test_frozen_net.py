@@ -59,6 +59,11 @@ def test_a_teacher_of_the_same_class_that_nothing_updates_is_fixed() -> None:
     assert found.headline == "a net that does not learn takes 60% of each step"
 
 
+def test_what_is_asked_about_noise_cannot_be_stored() -> None:
+    """A teacher whose texts lose other words in each step."""
+    assert frozen_net(seen(redrawn=True)) is None
+
+
 def test_a_stack_without_the_frame_that_asks_is_no_net_that_learns() -> None:
     """A sample in a hundred is taken while frames are pushed and popped."""
     torn = net_at("Encoder.forward (vae.py:52)", 0.01)
