@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from ...settings import RowProducts, SameProducts
+from ..busy_parts import in_half_type, uses_tensor_cores
 from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
@@ -31,6 +32,14 @@ graphs 0.97 and 1.02 (73 % of 30 samples), with 50 % of as many more. The rest g
 OF_DEVICE: Final = (0.6, 0.3, 0.9)
 """On a GPU, of forward and backward, over that part: 0.6 in a net of graphs on an H200 (2.1x); the
 least and the most are guesses, since no counter tells a product's time from the rest's."""
+OF_LOSS: Final = {"half": 1_600, "tf32": 800, "fp32": 200}
+"""On a GPU, times as long as the product with it what a loss over a vocabulary takes, over the
+inputs of its layer: some 25 ps for each of its numbers, forward and backward (24 in a BERT on an
+H200, in bf16, 2.2 and 2.5x: its products and losses are 0.6 of all then), where products take six
+operations for each input. Of other GPUs memory and products grew alike (A100, H100)."""
+VOCABULARY: Final = 4
+"""Times as wide as its inputs a layer is that gives a loss its numbers, and no layer within a net.
+"""
 PRODUCTS: Final = re.compile(
     r"(Linear\.forward \(torch/nn/modules/linear\.py"
     r"|Conv\dd?\._conv_forward \(torch/nn/modules/conv\.py"
@@ -107,7 +116,7 @@ def _spared(window: StepWindow, rows: RowProducts, of_losses: float = 0.0) -> Sh
     """Part of forward and backward that goes without these rows. By the samples of the forward: of
     its products, and of its losses; None without any. On a GPU nothing tells it apart."""
     if window.gpu_present:
-        return times(Share(*OF_DEVICE), within_one(rows.part))
+        return times(Share(*OF_DEVICE), _part_with_loss(window, rows, of_losses))
     inside = [one for one in main_places(window) if one.phase == "forward"]
     held = share_held([one for one in inside if PRODUCTS.match(one.frame)])
     lost, whole = share_held([one for one in inside if LOSSES.match(one.frame)]), share_held(inside)
@@ -115,6 +124,17 @@ def _spared(window: StepWindow, rows: RowProducts, of_losses: float = 0.0) -> Sh
         return None
     part = (OF_ROWS * within_one(rows.part) * held + of_losses * lost) / whole
     return of_samples(part, whole * inside[0].samples)
+
+
+def _part_with_loss(window: StepWindow, rows: RowProducts, of_losses: float) -> float:
+    """Of what products and a loss take on a GPU, the part that goes without these rows."""
+    part, settings = within_one(rows.part), window.settings
+    if settings is None or not of_losses or rows.outputs <= VOCABULARY * max(1, rows.inputs):
+        return part
+    is_fast = uses_tensor_cores(settings)
+    kind = "half" if in_half_type(settings) else "tf32" if is_fast else "fp32"
+    as_long = OF_LOSS[kind] / max(1, rows.inputs)
+    return part * (1 + as_long) / (1 + as_long * within_one(part / of_losses))
 
 
 def _of_rows(
