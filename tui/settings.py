@@ -43,6 +43,14 @@ class RecomputedProducts(msgspec.Struct, frozen=True, array_like=True):
     """Parts of the net whose products the graph does not show: the older, reentrant kind."""
 
 
+class RepeatedBackward(msgspec.Struct, frozen=True, array_like=True):
+    """Backwards of one step that share nodes of a graph."""
+
+    part: float
+    """Of the arithmetic of all of them, what one has done before, 0 to 1."""
+    backwards: int
+
+
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
@@ -131,3 +139,5 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     resting_parameters: int | None = None
     """Of those that nothing updates, the ones that an optimizer has with a learning rate of 0."""
     recomputed_products: RecomputedProducts | None = None
+    repeated_backward: RepeatedBackward | None = None
+    """None of a step whose backwards share no product."""

@@ -19,6 +19,7 @@ from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import BACKWARD_ENTER, OPTIMIZER_ENTER
 from .autocast import autocast_of, first_of, parameter_type_of
+from .backwards import Backwards
 from .cleared import CLEARED, Cleared, Owners
 from .flags import flags
 from .operations import Operations
@@ -50,6 +51,7 @@ class SettingsSampler:
         """Of the parameters that those two are about."""
         self._owned_ns = -WALK_AGAIN_NS
         self._operations = Operations(recorder.now_ns)
+        self._several = Backwards(recorder.now_ns)
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
         self._backwards = 0
@@ -89,6 +91,7 @@ class SettingsSampler:
         elif self._has_looked:
             self._operations.forget_rows()
         self._has_looked = False
+        self.reading = {**self.reading, **self._several.stepping(self._since_step or 0)}
         self._since_step = 0
         found = {} if self._cleared.is_known else self._cleared.stepping(optimizer)
         if self._backwards and self._cleared.is_over and self._first == id(optimizer):
@@ -115,6 +118,8 @@ class SettingsSampler:
         (tables, held), first = self._optimizers.take_tables(), first_of(roots)
         if first is None or first.grad_fn is None:
             return
+        if self._since_step is not None:
+            self._several.look(first.grad_fn, self._since_step)
         if self._first is not None and not self._cleared.is_known:
             optimizers = self._optimizers
             self._cleared.backward(first.grad_fn, optimizers.some(), optimizers.owners)

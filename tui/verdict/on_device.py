@@ -18,6 +18,7 @@ from .thresholds.gpu import (
     CAUGHT_UP_IDLE,
     CAUGHT_UP_NS,
     CAUGHT_UP_SHARE,
+    GPU_BUSY,
     LAG_UNCERTAIN,
     LEAST_GPU_STEPS,
     LEAST_LONG_GPU_STEPS,
@@ -183,6 +184,15 @@ def _lag(rows: Sequence[GpuStep]) -> float | None:
 def first_known(*lags: int | None) -> int | None:
     """Of several lags."""
     return next((lag for lag in lags if lag is not None), None)
+
+
+def is_the_limit(window: StepWindow) -> bool:
+    """What a net computes is the time that it takes: on a CPU, and on a GPU that hardly waits for
+    its host; by a GPU's own clock and counters."""
+    if not window.gpu_present:
+        return True
+    busy = None if window.activity is None else window.activity.busy
+    return on_device(window) is not None and (busy or 0.0) >= 100 * GPU_BUSY
 
 
 def share_of_steps(window: StepWindow, part: Callable[[Step | GpuStep], int]) -> Share:

@@ -33,6 +33,7 @@ from .rules.optimizer import optimizer
 from .rules.padding import padding
 from .rules.recompile import recompile
 from .rules.recomputation import recomputation
+from .rules.repeated_backward import repeated_backward
 from .rules.repeated_layer import repeated_layer
 from .rules.small_operations import small_operations_in_a_loop
 from .rules.stalled import ended_stalled, stalled
@@ -97,7 +98,7 @@ def _compute(window: StepWindow) -> Finding | None:
     unneeded = growing_graph(window) or unused_gradients(window)
     unneeded = unneeded or (None if window.gpu_present else frozen)
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
-    needless = needless_products(window), recomputation(window)
+    needless = needless_products(window), recomputation(window), repeated_backward(window)
     beside = dropout(window), beside_unused_gpu(window), frozen, *needless
     return max(filter(None, (of_net, *beside)), key=_share_of, default=None)
 

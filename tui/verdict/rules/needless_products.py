@@ -13,12 +13,11 @@ from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..on_device import on_device, share_of_steps
+from ..on_device import is_the_limit, share_of_steps
 from ..place_names import by_user_function, own_frame, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples, product, times, within_one
-from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -53,12 +52,8 @@ AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
 def needless_products(window: StepWindow) -> Finding | None:
     """The largest of them. Fewer products on a GPU are fewer of its time, and no fewer launches:
     nothing is said where it waits for its host."""
-    settings, activity = window.settings, window.activity
-    if settings is None:
-        return None
-    if window.gpu_present and (
-        on_device(window) is None or activity is None or (activity.busy or 0.0) < 100 * GPU_BUSY
-    ):
+    settings = window.settings
+    if settings is None or not is_the_limit(window):
         return None
     same, gathered = settings.same_products, settings.gathered_products
     unused = settings.unused_products
