@@ -51,6 +51,14 @@ class RepeatedBackward(msgspec.Struct, frozen=True, array_like=True):
     backwards: int
 
 
+class Penalty(msgspec.Struct, frozen=True, array_like=True):
+    """Parameters that a term of the loss squares as a whole."""
+
+    part: float
+    """Of the bytes of all parameters in the graph, 0 to 1."""
+    parameters: int
+
+
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
@@ -141,3 +149,4 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     recomputed_products: RecomputedProducts | None = None
     repeated_backward: RepeatedBackward | None = None
     """None of a step whose backwards share no product."""
+    penalty: Penalty | None = None

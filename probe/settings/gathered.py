@@ -1,14 +1,19 @@
 """Layers on rows that were gathered or repeated before them and not behind: a layer computes row by
-row, so that on the nodes of a graph, and not on its edges, or on the words of a small vocabulary,
-and not on a text, it computes less and gives the same."""
+row, so that on the nodes of a graph, and not on its edges, on the words of a small vocabulary, and
+not on a text, or on a grid, and not on the grid of each sample, it computes less and gives the
+same."""
 
-from collections.abc import Iterable
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, Final
 
 from .autocast import is_leaf, name_of
+from .device_reads import Answers, DeviceReads
 from .graph_rows import (
     ELEMENT_BY_ELEMENT,
+    OPERANDS,
     ROW_BY_ROW,
     Layer,
     Product,
@@ -16,12 +21,14 @@ from .graph_rows import (
     dimension_of,
     is_last_dimension,
     is_row_by_row,
+    kept,
     largest_of,
     layer_of,
     result_of,
     rows_of,
     sizes_before,
 )
+from .later import Part, combined, value_of
 
 LEAST_WIDTH: Final = 16
 """Of rows that are gathered: a product of fewer columns costs no more than gathering its result."""
@@ -30,6 +37,14 @@ MOST_WIDER: Final = 2
 (16 to 256, two cores: as slow and slower)."""
 DEEPEST: Final = 64
 """Operations from a layer to what gathers its rows, at the most."""
+FEWEST_ROWS: Final = 64
+MOST_ROWS: Final = 4_096
+"""Of the program's own, that are compared, 0.2 us each…"""
+PLACES: Final = 8
+"""…at so many places…"""
+WIDEST: Final = 64
+"""…and with so many numbers at the most: coordinates, and what is made of them."""
+ADDS: Final = "AddBackward0"
 EMBEDDING: Final = "EmbeddingBackward0"
 INDEX_SELECT: Final = "IndexSelectBackward0"
 INDEX: Final = "IndexBackward0"
@@ -38,39 +53,131 @@ REPEATS: Final = ("ExpandBackward0", "RepeatBackward0")
 PUTS_TOGETHER: Final = "CatBackward0"
 
 
-def gathered_of(products: Iterable[Product], whole: int) -> Rows | None:
-    """None where no layer has such rows; `whole` is the arithmetic of all products."""
-    found: list[tuple[float, Layer]] = []
+def gathered_of(
+    products: Iterable[Product], whole: int, reads: DeviceReads | None = None
+) -> Rows | Callable[[Answers], Rows | None] | None:
+    """None where no layer has such rows; `whole` is the arithmetic of all products. With `reads` it
+    may be known later."""
+    rows = _Rows(reads)
+    found: list[tuple[Part, Layer]] = []
     for one in products:
-        source = rows_of(one.node) if name_of(one.node) in ROW_BY_ROW else None
         wide = result_of(one.node)[-1] > MOST_WIDER * one.inputs
-        if source is not None and one.inputs >= LEAST_WIDTH and not wide:
-            found.append((1.0 - _part_before(source), layer_of(one)))
-    return largest_of(found, whole)
+        if name_of(one.node) in ROW_BY_ROW and one.inputs >= LEAST_WIDTH and not wide:
+            found.append((rows.before(one.node, 0), layer_of(one)))
+
+    def known(answers: Answers | None) -> Rows | None:
+        return largest_of([(1.0 - value_of(part, answers), one) for part, one in found], whole)
+
+    return known if any(callable(part) for part, _ in found) else known(None)
 
 
-def _part_before(node: Any, depth: int = 0) -> float:
-    """Of the rows that a node made, how many there were before they were gathered or repeated, 0 to
-    1. Of rows that were put together a product is the sum of those of each part; behind it, and
-    behind what takes a row as a whole, they are no more apart."""
-    by_element = True
-    while node is not None and not is_leaf(node) and depth < DEEPEST:
-        name = name_of(node)
-        if name in GATHERS:
-            return _of_gather(node, name)
-        if name in REPEATS:
-            return _of_repeat(node)
-        if name == PUTS_TOGETHER:
-            return _of_parts(node, depth + 1) if by_element else 1.0
-        by_element = by_element and name.startswith(ELEMENT_BY_ELEMENT)
-        if name in ROW_BY_ROW:
-            node = rows_of(node)
-        elif is_row_by_row(node, node.next_functions[0][0]):
-            node = node.next_functions[0][0]
-        else:
+class _Rows:
+    """Of one graph: how many of a layer's rows there were before they were gathered, repeated, or
+    given by the program."""
+
+    def __init__(self, reads: DeviceReads | None) -> None:
+        self._reads = reads
+        self._own: dict[int, Part] = {}
+        """By the memory that they lie in."""
+
+    def before(self, product: Any, depth: int) -> Part:
+        """Of a product's rows, 0 to 1."""
+        source = rows_of(product)
+        return self._before(source, depth) if source is not None else self._differ(product)
+
+    def _before(self, node: Any, depth: int) -> Part:
+        """Of rows that were put together a product is the sum of those of each part; behind it, and
+        behind what takes a row as a whole, they are no more apart."""
+        by_element = True
+        while node is not None and not is_leaf(node) and depth < DEEPEST:
+            name = name_of(node)
+            if name in GATHERS:
+                return _of_gather(node, name)
+            if name in REPEATS:
+                return _of_repeat(node)
+            if name == PUTS_TOGETHER:
+                return self._of_parts(node, depth + 1) if by_element else 1.0
+            by_element = by_element and name.startswith(ELEMENT_BY_ELEMENT)
+            if name in ROW_BY_ROW:
+                if rows_of(node) is None:
+                    return self._differ(node)
+                node = rows_of(node)
+            elif (below := _below(node)) is not None and (
+                name == ADDS or is_row_by_row(node, below)
+            ):
+                node = below
+            else:
+                return 1.0
+            depth += 1
+        return 1.0
+
+    def _of_parts(self, node: Any, depth: int) -> Part:
+        """By their widths. What is too narrow to be worth it counts as it is."""
+        shape = result_of(node)
+        if not is_last_dimension(node):
             return 1.0
-        depth += 1
-    return 1.0
+        parts = [below for below, _ in node.next_functions]
+        widths = [_width(below) for below in parts]
+        known_width = sum(width for width in widths if width is not None)
+        unknown = sum(width is None for width in widths)
+        if unknown > 1 or known_width > shape[-1] or not shape[-1]:
+            return 1.0
+        known = [shape[-1] - known_width if width is None else width for width in widths]
+        found: list[Part] = [
+            1.0 if below is None or width < LEAST_WIDTH else self._before(below, depth)
+            for below, width in zip(parts, known, strict=True)
+        ]
+        return combined(partial(_by_widths, known, shape[-1]), *found)
+
+    def _differ(self, product: Any) -> Part:
+        """Of the program's own rows, those that differ: the coordinates of a grid, repeated for
+        each sample of a batch."""
+        place = "cpu" if self._reads is None else self._reads.place
+        rows = kept(product, OPERANDS[name_of(product)][0], place)
+        if rows is None or rows.dim() != 2 or not len(rows) >= FEWEST_ROWS:
+            return 1.0
+        if rows.size(1) > WIDEST or not rows.size(1):
+            return 1.0
+        at = rows.data_ptr()
+        if at not in self._own:
+            self._own[at] = self._read(rows.detach())
+        return self._own[at]
+
+    def _read(self, rows: Any) -> Part:
+        if self._reads is None:
+            size, each = len(rows), MOST_ROWS // PLACES
+            begins = [number * (size // PLACES) for number in range(PLACES)]
+            return _differing([rows[at : at + min(each, size // PLACES)] for at in begins])
+        asked = self._reads.rows_of(rows)
+        if asked is None:
+            return 1.0
+        return lambda answers: _differing(answers.parts_of(asked))
+
+
+def _below(node: Any) -> Any:
+    """What a node takes rows from; of a sum with a bias what is no bias."""
+    if name_of(node) != ADDS:
+        return node.next_functions[0][0]
+    each = [below for below, _ in node.next_functions]
+    is_bias = [below is not None and len(result_of(below)) == 1 for below in each]
+    return each[is_bias.index(False)] if is_bias.count(True) == 1 else None
+
+
+def _by_widths(widths: Iterable[int], whole: int, *parts: float) -> float:
+    return min(1.0, sum(width / whole * one for width, one in zip(widths, parts, strict=True)))
+
+
+def _differing(parts: Sequence[Any]) -> float:
+    """Of rows from several places those that differ: of more that lie between them, no more do."""
+    held: set[bytes] = set()
+    count = 0
+    for part in parts:
+        some = part[: MOST_ROWS // len(parts)].contiguous()
+        size = some.element_size() * some.size(1)
+        data = ctypes.string_at(some.data_ptr(), size * len(some))
+        held.update(data[at : at + size] for at in range(0, len(data), size))
+        count += len(some)
+    return len(held) / count
 
 
 def _of_gather(node: Any, name: str) -> float:
@@ -93,25 +200,6 @@ def _of_repeat(node: Any) -> float:
     before, after = sizes_before(node), result_of(node)
     rows = prod(after)
     return min(1.0, prod(before) / rows) if rows and before[-1:] == after[-1:] else 1.0
-
-
-def _of_parts(node: Any, depth: int) -> float:
-    """By their widths. What is too narrow to be worth it counts as it is."""
-    shape = result_of(node)
-    if not is_last_dimension(node):
-        return 1.0
-    parts = [below for below, _ in node.next_functions]
-    widths = [_width(below) for below in parts]
-    known_width = sum(width for width in widths if width is not None)
-    unknown = sum(width is None for width in widths)
-    if unknown > 1 or known_width > shape[-1] or not shape[-1]:
-        return 1.0
-    found = 0.0
-    for below, width in zip(parts, widths, strict=True):
-        width = shape[-1] - known_width if width is None else width
-        narrow = below is None or width < LEAST_WIDTH
-        found += width / shape[-1] * (1.0 if narrow else _part_before(below, depth))
-    return min(1.0, found)
 
 
 def _width(node: Any) -> int | None:

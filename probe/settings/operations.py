@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from .device_reads import Answers, DeviceReads, find_reads
+from .penalties import PENALTY, penalty_among
 from .products import PRODUCTS, UNUSED_ROWS, products_among
 from .repeated import REPEATED, repeated_layer
 from .users import MOST_NODES, Users, bytes_of, users_below
@@ -37,7 +38,9 @@ class Operations:
         """Fields of which the device has not given some yet."""
         self._again_ns: int | None = None
         self._products_again_ns: int | None = None
-        self._looks: dict[str, deque[Any]] = {name: deque(maxlen=KEPT) for name in PRODUCTS}
+        self._looks: dict[str, deque[Any]] = {
+            name: deque(maxlen=KEPT) for name in (*PRODUCTS, PENALTY)
+        }
         self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
     def look(self, root: Any, on_host: bool = True, is_alone: bool = True) -> dict[str, Any]:
@@ -73,6 +76,7 @@ class Operations:
         if self._products_again_ns is not None and now_ns < self._products_again_ns:
             return {}
         found = products_among(users, is_alone and nodes < MOST_NODES)
+        found[PENALTY] = penalty_among(users)
         self._pause_since(now_ns)
         return self._noted(found)
 
@@ -84,6 +88,7 @@ class Operations:
             return {}
         nodes, users = users_below(root)
         found = products_among(users, is_alone and nodes < MOST_NODES, reads)
+        found[PENALTY] = penalty_among(users)
         is_under_way = reads.end()
         self._pause_since(now_ns)
         if not is_under_way:

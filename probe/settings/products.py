@@ -55,7 +55,7 @@ def products_among(
         operands = found, whole
         same = same_among(*operands) if reads is None else same_on_device(*operands, reads)
     unused = unused_rows_of(found, whole, users, reads) if is_whole else None
-    each = same, gathered_of(found, whole), unused, recomputed
+    each = same, gathered_of(found, whole, reads), unused, recomputed
     return dict(zip(PRODUCTS, each, strict=True))
 
 

@@ -7,7 +7,6 @@ out. What is picked by indices may be chosen by the layer's own results, so that
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, Final
 
 from .autocast import name_of
@@ -27,6 +26,7 @@ from .graph_rows import (
     rows_of,
     sizes_before,
 )
+from .later import Part, combined, value_of
 from .users import Users
 
 LOSSES: Final = ("NllLossBackward0", "NllLoss2DBackward0")
@@ -44,10 +44,6 @@ DEEPEST: Final = 64
 """Operations between a layer and what becomes of its rows, at the most."""
 
 
-Part = float | Callable[[Answers], float]
-"""Of rows, 0 to 1; or what makes it of what arrives."""
-
-
 def unused_rows_of(
     products: Iterable[Product], whole: int, users: Users, reads: DeviceReads | None = None
 ) -> Rows | Callable[[Answers], Rows | None] | None:
@@ -61,7 +57,7 @@ def unused_rows_of(
     ]
 
     def known(answers: Answers | None) -> Rows | None:
-        return largest_of([(1.0 - _value(part, answers), one) for part, one in found], whole)
+        return largest_of([(1.0 - value_of(part, answers), one) for part, one in found], whole)
 
     return known if any(callable(part) for part, _ in found) else known(None)
 
@@ -82,10 +78,8 @@ class _Walk:
         for user in self._users.get(node, ()):
             if found == 1.0 or depth >= DEEPEST:
                 break
-            found = _added(found, self._by_user(node, user, depth))
-        if callable(found):
-            found = partial(_all_of_none, found)
-        self._known[node] = found if found != 0.0 and depth < DEEPEST else 1.0
+            found = combined(_sum, found, self._by_user(node, user, depth))
+        self._known[node] = combined(_or_all, found) if depth < DEEPEST else 1.0
         return self._known[node]
 
     def _by_user(self, node: Any, user: Any, depth: int) -> Part:
@@ -97,7 +91,7 @@ class _Walk:
             left = _cut_out(user, name)
             return left if left < 1.0 else self.used(user, depth + 1)
         if name == MULTIPLIES and result_of(user) == result_of(node):
-            return _least(self._not_zero(node, user), self.used(user, depth + 1))
+            return combined(min, self._not_zero(node, user), self.used(user, depth + 1))
         same = name in SUMS and result_of(user) == result_of(node)  # nothing is repeated for it
         same = same or (name in ALONG_LAST and is_last_dimension(user))
         same = same or (name in ROW_BY_ROW and rows_of(user) is node) or is_row_by_row(user, node)
@@ -149,41 +143,14 @@ def _not_all_zero(factor: Any) -> Any:
     return is_left.any(-1) if factor.size(-1) > 1 else is_left
 
 
-def _value(part: Part, answers: Answers | None) -> float:
-    if not callable(part):
-        return part
-    assert answers is not None
-    return part(answers)
+def _sum(first: float, second: float) -> float:
+    """Of two users: each row counts once at the least."""
+    return min(1.0, first + second)
 
 
-def _all_of_none(part: Callable[[Answers], float], answers: Answers) -> float:
+def _or_all(part: float) -> float:
     """Of rows of which nothing is used nothing is known."""
-    return part(answers) or 1.0
-
-
-def _added(first: Part, second: Part) -> Part:
-    """Both, of which each row counts once at the least."""
-    if not callable(first) and not callable(second):
-        return min(1.0, first + second)
-    if 1.0 in (first, second):
-        return 1.0
-    return partial(_sum_of, first, second)
-
-
-def _sum_of(first: Part, second: Part, answers: Answers) -> float:
-    return min(1.0, _value(first, answers) + _value(second, answers))
-
-
-def _least(first: Part, second: Part) -> Part:
-    if not callable(first) and not callable(second):
-        return min(first, second)
-    if first == 1.0:
-        return second
-    return first if second == 1.0 else partial(_least_of, first, second)
-
-
-def _least_of(first: Part, second: Part, answers: Answers) -> float:
-    return min(_value(first, answers), _value(second, answers))
+    return part or 1.0
 
 
 def _cut_out(user: Any, name: str) -> float:

@@ -31,6 +31,7 @@ from .rules.needless_products import needless_products
 from .rules.on_cpu import beside_unused_gpu
 from .rules.optimizer import optimizer
 from .rules.padding import padding
+from .rules.penalty import penalty
 from .rules.recompile import recompile
 from .rules.recomputation import recomputation
 from .rules.repeated_backward import repeated_backward
@@ -99,7 +100,7 @@ def _compute(window: StepWindow) -> Finding | None:
     unneeded = unneeded or (None if window.gpu_present else frozen)
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
     needless = needless_products(window), recomputation(window), repeated_backward(window)
-    beside = dropout(window), beside_unused_gpu(window), frozen, *needless
+    beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen, *needless
     return max(filter(None, (of_net, *beside)), key=_share_of, default=None)
 
 

@@ -86,9 +86,15 @@ def experts_with_a_gate() -> Any:
     ).sum()
 
 
+def a_grid_for_each_sample() -> Any:
+    grid = torch.rand(256, 2)[None].expand(16, -1, -1)
+    return nn.Sequential(nn.Linear(2, WIDE), nn.Tanh(), nn.Linear(WIDE, WIDE))(grid).sum()
+
+
 @pytest.mark.parametrize(
     "graph",
     [
+        a_grid_for_each_sample,
         twice_for_one_input,
         twice_a_convolution,
         once_each,

@@ -103,6 +103,7 @@ def test_a_walk_comes_again_when_a_thousand_times_its_length_is_over() -> None:
         "gathered_products": None,
         "unused_products": None,
         "recomputed_products": None,
+        "penalty": None,
     }
     skipped = sum(operations.look(root) == {} for _ in range(PAUSE - 2))
     assert skipped >= PAUSE - 3

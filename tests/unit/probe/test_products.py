@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from gpuwatch.probe.settings.gathered import FEWEST_ROWS, WIDEST
 from gpuwatch.probe.settings.products import MOST_PRODUCTS, PRODUCTS, products_among
 from gpuwatch.probe.settings.same_products import FEWEST_VALUES
 from gpuwatch.probe.settings.users import users_below
@@ -184,6 +185,28 @@ def test_behind_the_first_layer_rows_that_were_put_together_are_apart_no_more(
         assert found is None
     else:
         assert found[0] == pytest.approx(0.9 * 2 / 3), "of the first layer alone"
+
+
+def trunk() -> nn.Sequential:
+    """A net on coordinates: of its first layer a result is as wide as what it is gathered for."""
+    return nn.Sequential(nn.Linear(2, WIDE), nn.Tanh(), nn.Linear(WIDE, WIDE))
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_grid_that_is_given_once_for_each_sample(apart: bool) -> None:
+    grid = torch.rand(256, 2)
+    given = grid.repeat_interleave(16, 0) if apart else grid[None].expand(16, -1, -1)
+    part, rows, needed, inputs, outputs = gathered(trunk()(given).sum())
+    assert part == pytest.approx(WIDE / (WIDE + 2) * (1 - needed / rows), abs=0.01)
+    assert (rows, inputs, outputs) == (4096, WIDE, WIDE)
+    assert 256 <= needed <= 512, "at the most so many differ"
+
+
+def test_points_that_differ_and_few_or_wide_ones_are_no_grid() -> None:
+    assert gathered(trunk()(torch.rand(16, 256, 2)).sum()) is None
+    assert gathered(trunk()(torch.ones(FEWEST_ROWS - 1, 2)).sum()) is None
+    wide = nn.Linear(WIDEST + 1, WIDE)
+    assert gathered(wide(torch.ones(256, WIDEST + 1)).sum()) is None
 
 
 def test_cats_within_cats_end_at_some_depth() -> None:
