@@ -74,7 +74,7 @@ class Backwards:
             if name_of(node) not in OPERANDS or not hasattr(node, "_sequence_nr"):
                 continue
             number = int(node._sequence_nr())
-            flops = 2 * prod(result_of(node)) * inputs_of(node, torch)
+            flops = 2 * prod(result_of(node)) * inputs_of(node)
             again = number in self._products
             is_shared |= again
             self._flops += flops

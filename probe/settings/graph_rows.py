@@ -55,35 +55,37 @@ class Layer(NamedTuple):
 def kept(node: Any, name: str, place: str = "cpu") -> Any:
     """A plain tensor on a device of that type that a node has kept as it was; None of what hooks
     have put away (a checkpoint would compute it anew), and where this torch does not show it."""
-    held, torch = _held(node, name), sys.modules["torch"]
-    if held is None or not runs_no_code(type(held), torch):
+    found = held(node, name)
+    if found is None or found.layout is not sys.modules["torch"].strided:
         return None
-    return held if held.device.type == place and held.layout is torch.strided else None
+    return found if found.device.type == place else None
 
 
-def _held(node: Any, name: str) -> Any:
+def held(node: Any, name: str) -> Any:
+    """The same on any device and of any layout, of which the shape may be read."""
     try:
         saved = getattr(node, f"_raw_saved_{name}")
-        return saved.data if saved.unpack_hook is None else None
+        found = saved.data if saved.unpack_hook is None else None
     except (AttributeError, RuntimeError):
         return None
+    plain = found is not None and runs_no_code(type(found), sys.modules["torch"])
+    return found if plain else None
 
 
-def inputs_of(node: Any, torch: Any) -> int:
+def inputs_of(node: Any) -> int:
     """How many products are summed for each result of a node that multiplies; 0 where that is not
     known. A shape is read, wherever the tensor lies."""
     first, second = OPERANDS[name_of(node)]
     if name_of(node).startswith("Convolution"):
         weight = parameter_of(node.next_functions[1][0]) if node.next_functions[1][0] else None
-        weight = _held(node, second) if weight is None else weight
-        plain = weight is not None and runs_no_code(type(weight), torch)
-        return weight.numel() // weight.size(0) if plain else 0
+        weight = held(node, second) if weight is None else weight
+        return 0 if weight is None else weight.numel() // weight.size(0)
     try:
         sizes = getattr(node, f"_saved_{first}_sym_sizes", ())
         return int(sizes[-1] if sizes else getattr(node, f"_saved_{second}_sym_sizes")[-2])
     except (AttributeError, RuntimeError):
-        held = _held(node, first)
-        return int(held.size(-1)) if held is not None and runs_no_code(type(held), torch) else 0
+        found = held(node, first)
+        return 0 if found is None else int(found.size(-1))
 
 
 def result_of(node: Any) -> tuple[int, ...]:

@@ -14,10 +14,10 @@ from ..loaders import is_dispatched
 from .autocast import name_of
 from .device_reads import Answers, DeviceReads
 from .gathered import gathered_of
-from .graph_rows import OPERANDS, Product, inputs_of, kept, result_of
+from .graph_rows import OPERANDS, Product, held, inputs_of, kept, result_of
 from .same_products import same_among, same_on_device
 from .unused_rows import unused_rows_of
-from .users import Users
+from .users import Users, parameter_of
 
 UNUSED_ROWS: Final = "unused_products"
 PRODUCTS: Final = ("same_products", "gathered_products", UNUSED_ROWS, "recomputed_products")
@@ -28,8 +28,9 @@ REENTRANT: Final = "CheckpointFunctionBackward"
 MOST_PRODUCTS: Final = 1024
 """That are looked at; of a graph with more those are no part of the whole."""
 LEAF: Final = "torch::autograd::"
-CLOSED: Final = ("MkldnnRnn", "ScaledDotProduct", "ThnnFused", "CudnnRnn", "MiopenRnn")
-"""Nodes that hold arithmetic of which nothing is known."""
+RECURRENT: Final = ("MkldnnRnn", "CudnnRnn", "MiopenRnn")
+ATTENTION: Final = "ScaledDotProduct"
+"""Nodes that hold products, and keep nothing of their operands that could be compared."""
 
 
 Field = Any | Callable[[Answers], Any]
@@ -46,12 +47,13 @@ def products_among(
     torch = sys.modules["torch"]
     place = "cpu" if reads is None else reads.place
     found = [] if is_dispatched(torch) else list(_products(users, place, torch))
-    whole = sum(one.flops for one in found)
+    closed = [_closed_flops(one) for one in users] if found else []
+    whole = sum(one.flops for one in found) + sum(filter(None, closed))
     recomputed = _recomputed(found, whole, users)
     if not whole or len(found) > MOST_PRODUCTS:
         return {**dict.fromkeys(PRODUCTS), PRODUCTS[-1]: recomputed}
     same: Field = None
-    if all(map(_is_open, users)):
+    if None not in closed:
         operands = found, whole
         same = same_among(*operands) if reads is None else same_on_device(*operands, reads)
     unused = unused_rows_of(found, whole, users, reads) if is_whole else None
@@ -59,11 +61,22 @@ def products_among(
     return dict(zip(PRODUCTS, each, strict=True))
 
 
-def _is_open(node: Any) -> bool:
-    """Its arithmetic is known: not that of a recurrent layer, of attention in one call, of what is
-    compiled or of a function of the program's own, whose names have no number."""
+def _closed_flops(node: Any) -> int | None:
+    """Arithmetic of products that are no nodes of their own: a recurrent layer's weights at each
+    time and sample, attention in one call. None of what is compiled, and of a function of the
+    program's own, whose names have no number."""
     name = name_of(node)
-    return name.startswith(LEAF) or (name[-1:].isdigit() and not name.startswith(CLOSED))
+    if name.startswith(RECURRENT):
+        weights = (parameter_of(below) for below, _ in node.next_functions if below is not None)
+        return 2 * prod(result_of(node)[:2]) * sum(_matrix(one) for one in weights)
+    if name.startswith(ATTENTION):
+        keys = held(node, "key")
+        return None if keys is None else 4 * prod(result_of(node)) * int(keys.shape[-2])
+    return 0 if name.startswith(LEAF) or name[-1:].isdigit() else None
+
+
+def _matrix(weight: Any) -> int:
+    return int(weight.numel()) if weight is not None and weight.dim() > 1 else 0
 
 
 def _products(nodes: Iterable[Any], place: str, torch: Any) -> Iterator[Product]:
@@ -75,7 +88,7 @@ def _products(nodes: Iterable[Any], place: str, torch: Any) -> Iterator[Product]
         if count > MOST_PRODUCTS + 1:
             return
         first, second = (kept(node, name, place) for name in names)
-        inputs = inputs_of(node, torch)
+        inputs = inputs_of(node)
         yield Product(node, 2 * prod(result_of(node)) * inputs, inputs, first, second)
 
 

@@ -239,11 +239,34 @@ def test_a_layer_norm_over_positions_makes_rows_different() -> None:
     assert gathered(nn.Linear(WIDE, 48)(nn.LayerNorm([10, WIDE])(rows)).sum()) is None
 
 
-def test_a_graph_with_arithmetic_of_which_nothing_is_known_is_not_told_what_is_done_again() -> None:
-    """A head that is called twice is little of a net whose LSTM is no product."""
+def test_the_arithmetic_of_a_recurrent_layer_and_of_attention_counts() -> None:
+    """A head that is called twice is little of a net with an LSTM, or attention over long texts."""
     texts, head = torch.randn(4, 6, WIDE), nn.Linear(WIDE, 10)
     found, _ = nn.LSTM(WIDE, WIDE, batch_first=True)(texts)
-    assert same((head(found) * head(found)).sum()) is None
+    layers = 2 * 4 * WIDE * WIDE
+    part, *counts = same((head(found) * head(found)).sum())
+    assert counts == [2, 1]
+    assert part == pytest.approx(10 * WIDE / (layers + 2 * 10 * WIDE))
+    query = torch.randn(4, 2, 6, WIDE // 2, requires_grad=True)
+    found = F.scaled_dot_product_attention(query, query, query).transpose(1, 2).flatten(2)
+    part, *_ = same((head(found) * head(found)).sum())
+    assert part == pytest.approx(10 / (2 * 6 + 2 * 10))
+
+
+def test_of_a_graph_with_a_function_of_the_programs_own_nothing_is_known() -> None:
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, rows: Any) -> Any:
+            return rows * 2
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return gradients[0] * 2
+
+    head, rows = nn.Linear(WIDE, 10), torch.randn(ROWS, WIDE)
+    own: Any = Own.apply
+    assert same((head(rows) * head(rows)).sum()) is not None
+    assert same(own(head(rows) * head(rows)).sum()) is None
 
 
 def test_one_weight_at_several_dilations_gives_other_results() -> None:

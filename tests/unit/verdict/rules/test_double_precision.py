@@ -1,4 +1,4 @@
-"""Nets in float64, on a CPU."""
+"""Nets in float64."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.double_precision import in_float64
+from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, window
 
 
@@ -62,3 +63,19 @@ def test_float64_is_the_verdict_where_the_net_is_the_limit() -> None:
     assert (judged.finding.kind, judged.finding.sub) == ("compute", "float64")
     assert "model.float()" in judged.finding.advice[0]
     assert not any("float64" in note.text for note in judged.notes)
+
+
+@pytest.mark.parametrize(("busy", "is_found"), [(98.0, True), (60.0, False)])
+def test_on_a_gpu_it_is_the_verdict_where_the_gpu_is_busy(busy: float, is_found: bool) -> None:
+    """A transformer on an H200, whose tensor cores multiply doubles: "well used", 2.1x measured."""
+    step = {"forward_ms": 20, "backward_ms": 38, "optimizer_ms": 2}
+    given = gpu_window(
+        even(60, **step),
+        {**step, "lag_ms": 100.0},
+        activity=activity(busy, tensor=42.0, dram=43.0),
+        settings=Settings(parameter_dtype="float64", parameter_device="cuda"),
+    )
+    judged = Engine().judge(given).finding
+    assert ((judged.kind, judged.sub) == ("compute", "float64")) is is_found
+    forecast = forecast_of(judged)
+    assert not is_found or (forecast is not None and 1.5 < forecast.speedup <= 2.1)
