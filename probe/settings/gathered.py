@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from .autocast import is_leaf, name_of
-from .device_reads import Answers, DeviceReads
+from .device_reads import GOLDEN, Answers, DeviceReads
 from .graph_rows import (
     ELEMENT_BY_ELEMENT,
     OPERANDS,
@@ -38,12 +38,15 @@ MOST_WIDER: Final = 2
 DEEPEST: Final = 64
 """Operations from a layer to what gathers its rows, at the most."""
 FEWEST_ROWS: Final = 64
-MOST_ROWS: Final = 4_096
-"""Of the program's own, that are compared, 0.2 us each…"""
 PLACES: Final = 8
-"""…at so many places…"""
+"""The program's own rows are looked at there. Each is compared with all others: of n rows that are
+alike each stands for 1 / n of them…"""
+MOST_COMPARED: Final = 1 << 18
+"""…where they hold so few numbers, 1 ms…"""
+MOST_ROWS: Final = 4_096
+"""…else so many are compared, 0.2 us each."""
 WIDEST: Final = 64
-"""…and with so many numbers at the most: coordinates, and what is made of them."""
+"""Numbers in a row, at the most: coordinates, and what is made of them."""
 ADDS: Final = "AddBackward0"
 EMBEDDING: Final = "EmbeddingBackward0"
 INDEX_SELECT: Final = "IndexSelectBackward0"
@@ -144,6 +147,8 @@ class _Rows:
         return self._own[at]
 
     def _read(self, rows: Any) -> Part:
+        if self._reads is None and rows.numel() <= MOST_COMPARED:
+            return _differing([rows])
         if self._reads is None:
             size, each = len(rows), MOST_ROWS // PLACES
             begins = [number * (size // PLACES) for number in range(PLACES)]
@@ -168,7 +173,12 @@ def _by_widths(widths: Iterable[int], whole: int, *parts: float) -> float:
 
 
 def _differing(parts: Sequence[Any]) -> float:
-    """Of rows from several places those that differ: of more that lie between them, no more do."""
+    """Of rows those that differ; of parts of them, from several places, so many do at the most."""
+    if len(parts) == 1:
+        (rows,) = parts
+        places = (int(len(rows) * (number * GOLDEN % 1.0)) for number in range(1, PLACES + 1))
+        alike = (int((rows == rows[at]).all(1).sum()) for at in places)
+        return sum(1 / max(1, one) for one in alike) / PLACES
     held: set[bytes] = set()
     count = 0
     for part in parts:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from gpuwatch.probe.settings.gathered import FEWEST_ROWS, WIDEST
+from gpuwatch.probe.settings.gathered import FEWEST_ROWS, MOST_COMPARED, WIDEST
 from gpuwatch.probe.settings.products import MOST_PRODUCTS, PRODUCTS, products_among
 from gpuwatch.probe.settings.same_products import FEWEST_VALUES
 from gpuwatch.probe.settings.users import users_below
@@ -199,7 +199,13 @@ def test_a_grid_that_is_given_once_for_each_sample(apart: bool) -> None:
     part, rows, needed, inputs, outputs = gathered(trunk()(given).sum())
     assert part == pytest.approx(WIDE / (WIDE + 2) * (1 - needed / rows), abs=0.01)
     assert (rows, inputs, outputs) == (4096, WIDE, WIDE)
-    assert 256 <= needed <= 512, "at the most so many differ"
+    assert needed == 256
+
+
+def test_of_a_large_grid_parts_are_compared() -> None:
+    grid = torch.rand(1024, 2)[None].expand(1 + MOST_COMPARED // 2048, -1, -1)
+    _, rows, needed, *_ = gathered(trunk()(grid).sum())
+    assert 1024 <= needed <= rows // 4, "at the most so many differ"
 
 
 def test_points_that_differ_and_few_or_wide_ones_are_no_grid() -> None:
