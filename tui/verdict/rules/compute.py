@@ -49,6 +49,7 @@ from .gpu_work import (
     work_of,
 )
 
+KERNELS: Final = "gpuwatch profile PID (p on the screen) names the kernels that take its time"
 ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled", "parts")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
 MEASURE_COLLECTIVES: Final = (
@@ -323,7 +324,7 @@ def compute(window: StepWindow) -> Finding | None:
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     which = "the GPU or its collectives are" if may_wait(window) else "the GPU is"
     headline = f"{which} the limit: nothing else takes {least} of a step"
-    return state("compute", None, "info", headline, evidence, (cells,) if cells else ())
+    return state("compute", None, "info", headline, evidence, (cells or KERNELS,))
 
 
 def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
