@@ -7,7 +7,7 @@ from msgspec import structs
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.rules.compute import in_fp32
+from gpuwatch.tui.verdict.rules.compute import KERNELS, in_fp32
 from gpuwatch.tui.verdict.rules.gpu_work import Work, half_type, precision
 from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -89,7 +89,7 @@ def test_tensor_cores_in_tf32_that_work_a_fifth_of_the_time(
         assert (found.forecast.low or 0.0) < 1.13 < 1.25 < (found.forecast.high or 0.0)
         assert found.advice[0].startswith("bf16, about 1.4x")
     else:
-        assert found.advice == ()
+        assert found.advice == (KERNELS,)
 
 
 IN_TURNS = {"forward_ms": 30, "backward_ms": 50, "optimizer_ms": 5, "other_ms": 20, "lag_ms": 0.01}
