@@ -29,7 +29,7 @@ from .code_places import (
     waits_for_gpu,
     works_on_host,
 )
-from .cpu_wait import asleep
+from .cpu_wait import asleep, seen_before_the_net
 from .findings import EvidenceSource
 from .gpu_clock import copies, crossing, too_long_to_launch, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device, paired
@@ -299,7 +299,7 @@ def python_seen(window: StepWindow) -> Share:
     """Part of the time in Python that launches nothing, by the samples: but for phases that the
     user has named as data or as the net's, which say what it is."""
     leaves = leaves_step(main_places(window))
-    working = share_seen(window, lambda one: works_on_host(one) and not leaves(one))
+    working = seen_before_the_net(window, lambda one: works_on_host(one) and not leaves(one))
     named = named_ns(window.steps) / max(1, spent(window.steps).wall_ns)
     return Share(*(max(0.0, part - named) for part in (working.mean, working.low, working.high)))
 
