@@ -1,12 +1,13 @@
 """Beginning an epoch takes longer than its batches: workers start anew, or an iterator for each."""
 
 from statistics import median
+from typing import Final
 
 from ...messages import Loader
 from ..code_places import main_places, share_seen, worker_places
 from ..findings import Evidence
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
-from ..format import ms
+from ..format import ms, percent
 from ..idle_ledger import ends_its_workers, given_back, worker_ends
 from ..loader import Feeding
 from ..on_device import on_device
@@ -24,6 +25,10 @@ from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .input_pattern import ALWAYS, Explained, cheaper, folded, named
+from .page_faults import of_forks
+
+MOST_OF_A_STEP: Final = 0.9
+"""That starting workers may take of it, with what a fork costs beside."""
 
 
 def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
@@ -55,10 +60,10 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
         text += f", and its first step takes {ms(beside_ns)} longer beside"
     begun = [row.number for row, part in zip(window.steps, parts, strict=True) if part > 0]
     if (spacing := spacing_of(begun)) is not None:
-        text += f", every {spacing:.0f} steps"
+        text += ", in each step" if round(spacing) == 1 else f", every {spacing:.0f} steps"
     else:
         text += ", one so far" if len(begun) == 1 else f", {len(begun)} so far"
-    evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
+    evidence: tuple[Evidence, ...] = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
     if loader is None or not loader.num_workers:
         advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)
     elif loader.persistent_workers:
@@ -80,7 +85,13 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
             "longer epochs: a sampler that repeats the data",
         )
     forecast, restarts = None, loader is not None and loader.restarts
-    if whole is not None:
+    copied = of_forks(window) if whole is None and restarts else 0.0
+    if copied >= CONTRIBUTOR:
+        text = f"the kernel copies pages after each fork, {percent(copied)} of the time"
+        evidence = (*evidence, Evidence(text, "proc", copied))
+        goes = min(MOST_OF_A_STEP, taken_ns / wall_ns + copied)
+        forecast = alone_on_cpu("input", speedup_of(goes), error=INPUT_ERROR_ON_CPU)
+    elif whole is not None:
         # Waits for the batches after it stay.
         forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
     elif device is not None and restarts and feeding.make_ns is not None:
