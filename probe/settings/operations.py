@@ -36,6 +36,8 @@ class Operations:
         self._reads: DeviceReads | None = None
         self._under_way: dict[str, Any] | None = None
         """Fields of which the device has not given some yet."""
+        self._asked_ns = 0
+        """What asking for them took."""
         self._again_ns: int | None = None
         self._products_again_ns: int | None = None
         self._looks: dict[str, deque[Any]] = {
@@ -90,7 +92,7 @@ class Operations:
         found = products_among(users, is_alone and nodes < MOST_NODES, reads)
         found[PENALTY] = penalty_among(users)
         is_under_way = reads.end()
-        self._pause_since(now_ns)
+        self._asked_ns = self._pause_since(now_ns)
         if not is_under_way:
             return self._noted(found)
         self._under_way = found
@@ -98,15 +100,20 @@ class Operations:
 
     def _arrived(self) -> dict[str, Any]:
         reads, under_way = self._reads, self._under_way
+        begun_ns = self._now_ns()
         answers = None if reads is None else reads.arrived()
         if answers is None or under_way is None:
             return {}
         self._under_way = None
-        return self._noted({name: _known(one, answers) for name, one in under_way.items()})
+        found = {name: _known(one, answers) for name, one in under_way.items()}
+        self._pause_since(begun_ns - self._asked_ns)
+        return self._noted(found)
 
-    def _pause_since(self, begun_ns: int) -> None:
+    def _pause_since(self, begun_ns: int) -> int:
+        """Returns how long it took, ns."""
         ended_ns = self._now_ns()
         self._products_again_ns = ended_ns + PAUSE * (ended_ns - begun_ns)
+        return ended_ns - begun_ns
 
     def _noted(self, found: dict[str, Any]) -> dict[str, Any]:
         for name, seen in found.items():

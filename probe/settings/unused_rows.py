@@ -78,7 +78,8 @@ class _Walk:
         for user in self._users.get(node, ()):
             if found == 1.0 or depth >= DEEPEST:
                 break
-            found = combined(_sum, found, self._by_user(node, user, depth))
+            part = self._by_user(node, user, depth)
+            found = 1.0 if part == 1.0 else combined(_sum, found, part)
         self._known[node] = combined(_or_all, found) if depth < DEEPEST else 1.0
         return self._known[node]
 

@@ -16,8 +16,10 @@ from gpuwatch.probe.settings.device_reads import (
     PIECES,
     ROWS,
     ROWS_BYTES,
+    Answers,
     DeviceReads,
 )
+from gpuwatch.probe.settings.later import Part, combined, value_of
 from gpuwatch.probe.settings.operations import Operations
 from gpuwatch.probe.settings.products import products_among
 from gpuwatch.probe.settings.users import users_below
@@ -220,3 +222,42 @@ def test_layers_of_one_net_for_which_there_was_no_room_count_as_the_others(
     assert products == depth * calls > MOST_COPIES // PIECES
     assert different == depth
     assert part == pytest.approx((calls - 1) / calls)
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.LayerNorm(WIDE), nn.Linear(WIDE, WIDE), nn.GELU())
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = rows + self.layers(rows)
+        return found
+
+
+def test_each_part_of_a_net_with_residual_blocks_is_computed_once() -> None:
+    """Of sixteen blocks it took 15 s, twice as long for each: every block asks its rest twice."""
+    asked: list[float] = []
+
+    def counted(first: float, second: float) -> float:
+        asked.append(first)
+        return first + second
+
+    part: Part = lambda answers: 0.5  # noqa: E731
+    for _ in range(16):
+        part = combined(counted, part, part)
+    assert value_of(part, Answers(None, ())) == 2**15
+    assert len(asked) == 16
+
+
+def test_a_net_with_residual_blocks_is_read_to_its_end(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    net = nn.Sequential(*(Block() for _ in range(8)), nn.Linear(WIDE, WORDS))
+    targets = torch.full((ROWS_IN,), -100)
+    targets[::5] = 1
+    loss = F.cross_entropy(net(torch.randn(ROWS_IN, WIDE)), targets)
+    assert reads.begin()
+    found = products_among(users_below(loss.grad_fn)[1], reads=reads)["unused_products"]
+    part, rows, needed, *_ = found(arrived(reads, device))
+    assert (rows, needed) == (ROWS_IN, 8)
+    assert part == pytest.approx(0.8)
