@@ -143,7 +143,8 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     gathered_products: RowProducts | None = None
     """Of rows that were gathered from fewer ones, or repeated; these are needed."""
     unused_products: RowProducts | None = None
-    """Of rows of which nothing is used. None of a graph without any; on a device less is known."""
+    """Of rows of which nothing is used. None of a graph without any, and until a device has given
+    what was asked of it."""
     resting_parameters: int | None = None
     """Of those that nothing updates, the ones that an optimizer has with a learning rate of 0."""
     recomputed_products: RecomputedProducts | None = None
