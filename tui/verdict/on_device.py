@@ -186,13 +186,18 @@ def first_known(*lags: int | None) -> int | None:
     return next((lag for lag in lags if lag is not None), None)
 
 
+def is_clocked(window: StepWindow) -> bool:
+    """What phases take is known: on a CPU, and by a GPU's own clock."""
+    return not window.gpu_present or on_device(window) is not None
+
+
 def is_the_limit(window: StepWindow) -> bool:
     """What a net computes is the time that it takes: on a CPU, and on a GPU that hardly waits for
     its host; by a GPU's own clock and counters."""
     if not window.gpu_present:
         return True
     busy = None if window.activity is None else window.activity.busy
-    return on_device(window) is not None and (busy or 0.0) >= 100 * GPU_BUSY
+    return is_clocked(window) and (busy or 0.0) >= 100 * GPU_BUSY
 
 
 def share_of_steps(window: StepWindow, part: Callable[[Step | GpuStep], int]) -> Share:

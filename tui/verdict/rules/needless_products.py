@@ -13,7 +13,7 @@ from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..on_device import is_the_limit, share_of_steps
+from ..on_device import is_clocked, is_the_limit, share_of_steps
 from ..place_names import by_user_function, own_frame, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
@@ -50,13 +50,15 @@ AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
 
 
 def needless_products(window: StepWindow) -> Finding | None:
-    """The largest of them. Fewer products on a GPU are fewer of its time, and no fewer launches:
-    nothing is said where it waits for its host."""
+    """The largest of them. Smaller products on a GPU are less of its time, and no fewer launches:
+    nothing is said of those where it waits for its host. What is computed again is launched again.
+    """
     settings = window.settings
-    if settings is None or not is_the_limit(window):
+    if settings is None or not is_clocked(window):
         return None
-    same, gathered = settings.same_products, settings.gathered_products
-    unused = settings.unused_products
+    same, limits = settings.same_products, is_the_limit(window)
+    gathered = settings.gathered_products if limits else None
+    unused = settings.unused_products if limits else None
     found = (
         None if same is None else _computed_again(window, same),
         None if gathered is None else _gathered_before(window, gathered),

@@ -7,7 +7,7 @@ from ..code_places import main_places
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..on_device import is_the_limit, share_of_steps
+from ..on_device import is_clocked, share_of_steps
 from ..place_names import by_user_function, own_frame, place_name
 from ..scoring import cause, speedup_of
 from ..statistics import Share, product, times, within_one
@@ -20,10 +20,10 @@ The least is a guess."""
 
 
 def repeated_backward(window: StepWindow) -> Finding | None:
-    """Nothing where a GPU waits for its host."""
+    """By the backwards' time, on the GPU's clock where that is read: each is launched again."""
     settings = window.settings
     again = None if settings is None else settings.repeated_backward
-    if again is None or not is_the_limit(window):
+    if again is None or not is_clocked(window):
         return None
     of_backward = times(Share(*OF_BACKWARD), within_one(again.part))
     share = product(share_of_steps(window, lambda row: row.backward_ns), of_backward)
