@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ..device.events import Event, Events, find_events
+from .graph_rows import span_of
 
 BUFFER_BYTES: Final = 1 << 20
 ALIGNED: Final = 16
@@ -67,7 +68,7 @@ class DeviceReads:
         """Ask for elements that are spread over a tensor's memory. None where too much was asked
         for, or they lie too far apart."""
         count = tensor.numel()
-        if not count or _span_of(tensor) != count:
+        if not count or span_of(tensor) != count:
             return None
         if count <= PIECES * PIECE:
             return self._ask("some", tensor, (0,), (count,), (1,))
@@ -81,9 +82,9 @@ class DeviceReads:
         size = tensor.element_size()
         if not tensor.numel() or not shape:
             return None
-        if _span_of(tensor) * size <= ROWS_BYTES:
+        if span_of(tensor) * size <= ROWS_BYTES:
             return self._ask("rows", tensor, (0,), shape, strides)
-        row = _span_of(tensor[0])
+        row = span_of(tensor[0])
         each = 1 + (ROWS_BYTES // ROWS // size - row) // max(1, strides[0])
         if row * size > ROWS_BYTES // ROWS or each * ROWS > shape[0]:
             return None
@@ -180,11 +181,6 @@ def find_reads() -> DeviceReads | None:
     if torch is None or events is None or not cuda.is_initialized():
         return None
     return DeviceReads(torch, events)
-
-
-def _span_of(tensor: Any) -> int:
-    """Elements of memory from its first to its last."""
-    return _span(tuple(tensor.shape), tuple(tensor.stride()))
 
 
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:

@@ -80,7 +80,7 @@ class _Rows:
 
     def __init__(self, reads: DeviceReads | None) -> None:
         self._reads = reads
-        self._own: dict[int, Part] = {}
+        self._own: dict[Any, Part] = {}
         """By the memory that they lie in."""
 
     def before(self, product: Any, depth: int) -> Part:
@@ -141,7 +141,7 @@ class _Rows:
             return 1.0
         if rows.size(1) > WIDEST or not rows.size(1):
             return 1.0
-        at = rows.data_ptr()
+        at = rows.data_ptr(), tuple(rows.shape), tuple(rows.stride()), rows.dtype
         if at not in self._own:
             self._own[at] = self._read(rows.detach())
         return self._own[at]

@@ -54,11 +54,21 @@ class Layer(NamedTuple):
 
 def kept(node: Any, name: str, place: str = "cpu") -> Any:
     """A plain tensor on a device of that type that a node has kept as it was; None of what hooks
-    have put away (a checkpoint would compute it anew), and where this torch does not show it."""
+    have put away (a checkpoint would compute it anew), of what has no memory at present (FSDP's
+    parameters between forward and backward), and where this torch does not show it."""
     found = held(node, name)
     if found is None or found.layout is not sys.modules["torch"].strided:
         return None
-    return found if found.device.type == place else None
+    if found.device.type != place:
+        return None
+    last = found.storage_offset() + span_of(found)
+    return found if found.untyped_storage().nbytes() >= last * found.element_size() else None
+
+
+def span_of(tensor: Any) -> int:
+    """Elements of memory from a tensor's first to its last; 0 of one that has none."""
+    sizes = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((size - 1) * stride for size, stride in sizes) if tensor.numel() else 0
 
 
 def held(node: Any, name: str) -> Any:

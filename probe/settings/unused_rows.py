@@ -9,7 +9,7 @@ out. What is picked by indices may be chosen by the layer's own results, so that
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from .autocast import name_of
+from .autocast import is_leaf, name_of
 from .device_reads import Answers, DeviceReads
 from .graph_rows import (
     ROW_BY_ROW,
@@ -155,19 +155,23 @@ def _or_all(part: float) -> float:
 
 
 def _cut_out(user: Any, name: str) -> float:
-    """Of a row's own elements nothing is known."""
+    """Of a row's own elements nothing is known; nor of samples, of which others may be used without
+    a gradient (pseudo labels, targets of the same forward)."""
     sizes = sizes_before(user)
     dimension = dimension_of(user, len(sizes))
-    if dimension >= len(sizes) - 1 or not sizes[dimension]:
+    if not 0 < dimension < len(sizes) - 1 or not sizes[dimension]:
         return 1.0
     left = 1 if name == SELECT else result_of(user)[dimension]
     return min(1.0, left / sizes[dimension])
 
 
 def _is_final(factor: Any) -> bool:
-    """A zero in it stays one, whatever it is multiplied with."""
+    """A zero in it stays one, whatever it is multiplied with. A factor without a gradient may be
+    made of the layer's own results: what is positive, the hardest of a batch."""
     for _ in range(DEEPEST):
-        if factor is None or name_of(factor) in ZEROS_ARE_FINAL:
+        if factor is None or is_leaf(factor):
+            return False
+        if name_of(factor) in ZEROS_ARE_FINAL:
             return True
         if name_of(factor) not in (SELECT, SLICE) and not name_of(factor).startswith(VIEWS):
             return False

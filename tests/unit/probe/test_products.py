@@ -306,3 +306,24 @@ def test_within_a_dispatch_mode_and_of_too_many_nothing_is_read() -> None:
     assert counter.get_total_flops() == 0
     many: Any = sum(layer(rows).sum() for _ in range(MOST_PRODUCTS + 1))
     assert seen(many) == nothing
+
+
+@pytest.mark.parametrize("width", [8, 64])
+def test_what_has_no_memory_at_present_is_not_read(width: int) -> None:
+    """FSDP frees the parameters of a layer between its forward and its backward: reading there
+    ended the process."""
+    net, rows = nn.Linear(width, width), torch.randn(ROWS, width, requires_grad=True)
+    loss = (net(rows) * net(rows + 1)).sum()
+    net.weight.untyped_storage().resize_(0)
+    assert same(loss) is None
+    assert gathered(loss) is None
+
+
+def test_rows_that_begin_where_others_do_are_not_the_same() -> None:
+    """The first columns are a type, which a branch of its own takes."""
+    rows = torch.cat([torch.eye(4)[torch.arange(4096) % 4], torch.randn(4096, 28)], 1)
+    ways = [nn.Sequential(nn.Linear(wide, WIDE), nn.Linear(WIDE, WIDE)) for wide in (4, WIDE)]
+    for order in ((0, 1), (1, 0)):
+        given = [ways[at](rows[:, : 4 if at == 0 else WIDE]).sum() for at in order]
+        part, *_ = gathered(sum(given))
+        assert part < 0.6, "of one branch alone"

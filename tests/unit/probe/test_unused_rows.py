@@ -122,9 +122,24 @@ def test_a_gate_that_is_rounded_learns_of_all_rows() -> None:
 
 
 def test_a_softmax_over_the_rows_needs_all_of_them() -> None:
-    scores = nn.Linear(WIDE, 4)(hidden().view(ROWS, WIDE))
-    assert unused(F.log_softmax(scores, 0)[3].sum()) is None
-    assert unused(F.log_softmax(scores, -1)[3].sum())[0] == pytest.approx(1 - 1 / ROWS)
+    scores = nn.Linear(WIDE, 4)(hidden())
+    assert unused(F.log_softmax(scores, 1)[:, 3].sum()) is None
+    assert unused(F.log_softmax(scores, -1)[:, 3].sum())[0] == pytest.approx(1 - 1 / LONG)
+
+
+def test_samples_that_are_left_out_may_be_used_without_a_gradient() -> None:
+    """Pseudo labels of the weakly augmented half of a batch, targets of the same forward."""
+    scores = head()(hidden())
+    labels = scores[:3].detach().softmax(-1)
+    assert unused((scores[3:] - labels).square().sum()) is None
+
+
+def test_a_mask_may_be_made_of_the_layers_own_results() -> None:
+    """What is positive, the hardest of a batch, what is sure enough."""
+    scores = nn.Linear(WIDE, 1)(hidden())
+    assert unused((scores * (scores > 0)).sum()) is None
+    error = (scores - 1).square()
+    assert unused((error * (error > error.median())).sum()) is None
 
 
 def test_a_norm_over_all_positions_needs_all_of_them() -> None:

@@ -53,9 +53,10 @@ def test_a_fused_update_takes_less_than_the_penalty() -> None:
         seen(Penalty(part=0.1, parameters=2)),
         seen(optimizer=None),
         seen(optimizer="Mine"),
+        seen(optimizer="AdamW"),
         seen(Penalty(part=float("nan"), parameters=0)),
     ],
-    ids=["none", "little", "no optimizer", "of their own", "no part"],
+    ids=["none", "little", "no optimizer", "of their own", "apart from gradients", "no part"],
 )
 def test_nothing_is_named(given: StepWindow) -> None:
     assert penalty(given) is None
