@@ -22,7 +22,10 @@ PIECES: Final = 8
 PIECE: Final = 64
 """Elements of each, so that 512 stand for a tensor."""
 GOLDEN: Final = 0.6180339887498949
-"""Pieces so far apart lie nowhere at the same column of rows: many texts begin and end alike."""
+"""Pieces so far apart lie nowhere at the same column of rows: many texts begin and end alike. Each
+look has others."""
+WHOLE_BYTES: Final = 1 << 14
+"""Of a tensor that is taken as a whole."""
 ROWS: Final = 8
 """Parts of a tensor that is too large to be copied as a whole, spread over its first dimension."""
 ROWS_BYTES: Final = 1 << 18
@@ -51,7 +54,7 @@ class DeviceReads:
         self._event: Event | None = None
         self._asked: list[_Asked] = []
         self._known: dict[Any, int | None] = {}
-        self._used = self._copies = 0
+        self._used = self._copies = self._looks = 0
         with torch.inference_mode(False):  # else nothing outside of it could be copied there
             pinned = place != "cpu"
             self._buffer = torch.empty(
@@ -61,6 +64,7 @@ class DeviceReads:
     def begin(self) -> bool:
         """Whether anything may be asked now: not while a graph is captured."""
         self._asked, self._known, self._used, self._copies = [], {}, 0, 0
+        self._looks += 1
         device = self._events.device()
         return not (self._events.handle(device) and self._events.capturing())
 
@@ -70,10 +74,12 @@ class DeviceReads:
         count = tensor.numel()
         if not count or span_of(tensor) != count:
             return None
-        if count <= PIECES * PIECE:
+        if count * tensor.element_size() <= WHOLE_BYTES:
             return self._ask("some", tensor, (0,), (count,), (1,))
-        last = count - PIECE
-        begins = tuple(int(last * (number * GOLDEN % 1.0)) for number in range(1, PIECES + 1))
+        last, turn = count - PIECE, self._looks * GOLDEN
+        between = range(1, PIECES - 1)
+        spread = tuple(int(last * ((turn + number) * GOLDEN % 1.0)) for number in between)
+        begins = (0, *spread, last)
         return self._ask("some", tensor, begins, (PIECE,), (1,))
 
     def rows_of(self, tensor: Any) -> int | None:

@@ -100,36 +100,44 @@ def _is_weight(second: Any) -> bool:
 
 
 def _same_by(answers: Answers, groups: Sequence[_Group], whole: int, count: int) -> Same | None:
-    """Groups that were not asked for count as those of as many products: layers of one net."""
+    """Of one memory the operands are surely the same. Others, of which some elements were read, are
+    so in all layers of a net that is called again: inputs that differ in one place alone make the
+    next layers' differ more. So the least of all groups of as many products counts, and counts for
+    those that could not be asked for."""
+    asked = [(flops, _repeated(answers, numbers)) for flops, numbers in groups if numbers]
+    least: dict[int, int] = {}
+    for flops, repeated in asked:
+        calls = len(flops)
+        least[calls] = min(least.get(calls, calls), len(repeated))
     saved = again = 0.0
-    of_as_many: dict[int, list[int]] = {}
+    for flops, repeated in asked:
+        sure = [at for at, is_sure in repeated.items() if is_sure]
+        others = [at for at, is_sure in repeated.items() if not is_sure]
+        counts = (*sure, *others[: max(0, least[len(flops)] - len(sure))])
+        saved += sum(flops[at] for at in counts)
+        again += len(counts)
     for flops, numbers in groups:
-        if numbers is not None:
-            repeated = _repeated(answers, numbers)
-            of_as_many.setdefault(len(flops), []).append(len(repeated))
-            saved += sum(flops[at] for at in repeated)
-            again += len(repeated)
-    for flops, numbers in groups:
-        if numbers is None and (known := of_as_many.get(len(flops))):
-            mean = sum(known) / len(known)
-            saved += mean / len(flops) * sum(flops)
-            again += mean
+        if not numbers:
+            calls, known = len(flops), least.get(len(flops), 0)
+            saved += known / calls * sum(flops)
+            again += known
     return (saved / whole, count, count - round(again)) if again else None
 
 
-def _repeated(answers: Answers, numbers: Iterable[tuple[int, ...]]) -> list[int]:
-    """Places of those whose operands another one before them has."""
+def _repeated(answers: Answers, numbers: Iterable[tuple[int, ...]]) -> dict[int, bool]:
+    """Places of those whose operands another one before them has, and whether they are the very
+    same memory."""
     places: dict[Any, list[int]] = {}
     operands = list(numbers)
     for at, asked in enumerate(operands):
         places.setdefault(tuple(map(answers.bytes_of, asked)), []).append(at)
     alike = (each for each in places.values() if len(each) > 1)
-    return [
-        at
+    return {
+        at: operands[at] in operands[:at]
         for first, *others in alike
         if all(_is_varied(answers.values_of(one)) for one in operands[first])
         for at in others
-    ]
+    }
 
 
 def _is_varied(values: Iterable[float]) -> bool:

@@ -129,6 +129,7 @@ class SettingsSampler:
 
     def _at_end(self, _roots: Any) -> None:
         self._cleared.ended()
+        self._several.ended()
 
     def _graph_below(self, roots: Any, now_ns: int) -> dict[str, Any]:
         first = first_of(roots)

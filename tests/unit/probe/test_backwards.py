@@ -1,6 +1,7 @@
 """Several backwards of one step, by the graphs that they go through."""
 
 from collections.abc import Callable, Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -76,7 +77,41 @@ def test_each_goes_through_the_backbone_again(run: Asked) -> None:
     assert found == (pytest.approx(2 / 6), 2)
 
 
-@pytest.mark.parametrize("backwards", [summed, accumulated, cleared_between])
+def zeroed_between(net: Net, optimizer: Any) -> None:
+    """As PCGrad does, in older PyTorch."""
+    for loss in net(torch.randn(8, WIDE)):
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward(retain_graph=True)
+
+
+def clipped_between(net: Net, _: Any) -> None:
+    first, second = net(torch.randn(8, WIDE))
+    first.backward(retain_graph=True)
+    nn.utils.clip_grad_norm_(net.parameters(), 0.01)
+    second.backward()
+
+
+def of_some_parameters(net: Net, _: Any) -> None:
+    """An adversary: a head learns from one, the backbone from the other."""
+    first = net(torch.randn(8, WIDE))[0]
+    torch.autograd.backward(first, inputs=list(net.heads.parameters())[:2], retain_graph=True)
+    torch.autograd.backward(-first, inputs=list(net.backbone.parameters()))
+
+
+def in_threads(net: Net, _: Any) -> None:
+    """Nodes have numbers by the thread that made them: those of other graphs have the same."""
+    for _ in range(2):
+        losses: list[torch.Tensor] = []
+        thread = Thread(target=lambda kept=losses: kept.extend(net(torch.randn(8, WIDE))))
+        thread.start()
+        thread.join()
+        torch.stack(losses).sum().backward()
+
+
+NO_SUMS = (cleared_between, zeroed_between, clipped_between, of_some_parameters)
+
+
+@pytest.mark.parametrize("backwards", [summed, accumulated, in_threads, *NO_SUMS])
 def test_graphs_of_their_own_and_gradients_that_are_no_sum_are_not_named(
     run: Asked, backwards: Callable[[Net, Any], None]
 ) -> None:

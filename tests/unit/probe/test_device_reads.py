@@ -16,6 +16,7 @@ from gpuwatch.probe.settings.device_reads import (
     PIECES,
     ROWS,
     ROWS_BYTES,
+    WHOLE_BYTES,
     Answers,
     DeviceReads,
 )
@@ -175,7 +176,7 @@ def test_a_look_has_a_most(reads: DeviceReads) -> None:
     rows = [reads.rows_of(one) for one in kept]
     assert sum(one is not None for one in rows) == BUFFER_BYTES // ROWS_BYTES
     assert reads.begin()
-    held = torch.randn(2 * MOST_COPIES)
+    held = torch.randn(WHOLE_BYTES)
     some = [reads.some_of(held[at:]) for at in range(MOST_COPIES)]
     assert sum(one is not None for one in some) == MOST_COPIES // PIECES
 
@@ -213,8 +214,9 @@ def test_layers_of_one_net_for_which_there_was_no_room_count_as_the_others(
     reads: DeviceReads, device: FakeDevice
 ) -> None:
     depth, calls = 6, 2 * MOST_COPIES // PIECES // 6
-    net = nn.Sequential(*(nn.Sequential(nn.Linear(WIDE, WIDE), nn.Tanh()) for _ in range(depth)))
-    rows = torch.randn(ROWS_IN, WIDE)
+    wide = WHOLE_BYTES // 4 // ROWS_IN + 1
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(wide, wide), nn.Tanh()) for _ in range(depth)))
+    rows = torch.randn(ROWS_IN, wide)
     loss: Any = sum(net(rows).sum() for _ in range(calls))
     assert reads.begin()
     found = products_among(users_below(loss.grad_fn)[1], reads=reads)["same_products"]
@@ -261,3 +263,43 @@ def test_a_net_with_residual_blocks_is_read_to_its_end(
     part, rows, needed, *_ = found(arrived(reads, device))
     assert (rows, needed) == (ROWS_IN, 8)
     assert 0.4 < part < 0.8, "rows of two users count twice"
+
+
+def twice(net: nn.Module, first: torch.Tensor, second: torch.Tensor) -> Any:
+    return (net(first) * net(second)).sum()
+
+
+def told(loss: Any, reads: DeviceReads, device: FakeDevice) -> Any:
+    assert reads.begin()
+    found = products_among(users_below(loss.grad_fn)[1], reads=reads)["same_products"]
+    return found(arrived(reads, device)) if found is not None else None
+
+
+def test_pictures_that_differ_in_a_corner_are_not_the_same(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    """A patch, a trigger: what the first layer reads may look the same, the last one's does not."""
+    net = nn.Sequential(
+        *(nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 2), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(32 * 15 * 15, 64), nn.Tanh(), nn.Linear(64, 8)),
+    )
+    pictures = torch.randn(8, 3, 64, 64)
+    patched = pictures.clone()
+    patched[:, :, 20:25, 20:25] = 1
+    for _ in range(4):
+        assert told(twice(net, pictures, patched), reads, device) is None
+        part, *_ = told(twice(net, pictures, pictures.clone()), reads, device)
+        assert part == pytest.approx(0.5)
+
+
+def test_what_each_step_of_a_decoder_projects_anew_is_of_one_memory(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    """Its other layers, called as often, have inputs of their own."""
+    keys, states = nn.Linear(WIDE, WIDE), nn.Linear(WIDE, WIDE)
+    encoded, state, scores = torch.randn(400, WIDE), torch.randn(ROWS_IN, WIDE), 0.0
+    for _ in range(5):
+        state = states(state).tanh()
+        scores = scores + keys(encoded).sum() + state.sum()
+    _, products, different = told(scores, reads, device)
+    assert (products, different) == (10, 6)

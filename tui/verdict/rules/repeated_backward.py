@@ -31,7 +31,8 @@ def repeated_backward(window: StepWindow) -> Finding | None:
         return None
     text = f"{again.backwards} backwards of a step share a graph: {percent(again.part)} of their "
     text += "products' arithmetic is done again"
-    advice = "one backward from the sum of the losses: (a + b).backward(), without retain_graph"
+    advice = "one backward from the sum of the losses, (a + b).backward() without retain_graph, "
+    advice += "where nothing reads the gradients of one between"
     called = [one for one in main_places(window) if one.phase == "backward" and own_frame(one)]
     if functions := by_user_function(called):
         advice += f", in {place_name(functions[0])}"
