@@ -1,5 +1,6 @@
 """From stacks to shares: how much of the samples of a role each place in the code holds."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -34,6 +35,11 @@ from .loop_frames import (
 from .observations import StackCount
 from .unplaced_samples import samples_of, unplaced_share
 
+DISPATCHES: Final = re.compile(
+    r"(^|\.|_)(emit|fire|notify|trigger|dispatch|(call|run|execute|on)_?(all_)?(callback|hook|event)s?"
+    r"(_hooks?)?)$"
+)
+"""Functions that call whatever was registered with them: what evaluates is below."""
 MOST_PLACES: Final = 512
 """Kept for each role, the largest first: small operations lie at a hundred lines, of which no dozen
 holds half, and a phase is the sum of its places."""
@@ -127,7 +133,8 @@ def _shares(
             # What draws pictures of what its net says is met beside the net as well, as `plot`.
             apart = [one for name, one in own if name not in training]
             apart += [one for name, one in own if name not in loops]
-            evaluation = next(iter(apart), "")
+            named_well = (one for one in apart if not DISPATCHES.search(one.partition(" (")[0]))
+            evaluation = next(named_well, next(iter(apart), ""))
         place = FrameShare(
             0.0,
             named,

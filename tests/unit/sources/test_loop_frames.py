@@ -255,3 +255,15 @@ def test_what_draws_pictures_of_its_answers_is_named_and_not_a_layer() -> None:
     found = summarise([answers, *trained], phase_of)
     (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
     assert evaluated.evaluation == plots
+
+
+def test_what_a_callback_evaluates_is_named_and_not_what_calls_all_of_them() -> None:
+    """A running accuracy asked the net again: "evaluate less often: Trainer.emit (trainer.py:26)"."""
+    fit, emit = "Trainer.fit (trainer.py:60)", "Trainer.emit (trainer.py:26)"
+    asks = "TrainAccuracy.on_batch_end (callbacks.py:40)"
+    net = ("Module._call_impl (torch/nn/modules/module.py:1789)", "GIN.forward (gin.py:29)")
+    answers = structs.replace(stacks((fit, emit, asks, *net))[0], evaluates=True)
+    trained = stacks((fit, *BACKWARD), (fit, *UPDATE))
+    found = summarise([answers, *trained], phase_of)
+    (evaluated,) = [place for place in found.main if place.phase == "evaluation"]
+    assert evaluated.evaluation == asks
