@@ -211,6 +211,10 @@ def test_of_a_large_grid_parts_are_compared() -> None:
 def test_points_that_differ_and_few_or_wide_ones_are_no_grid() -> None:
     assert gathered(trunk()(torch.rand(16, 256, 2)).sum()) is None
     assert gathered(trunk()(torch.ones(FEWEST_ROWS - 1, 2)).sum()) is None
+    for columns in (4, 8):
+        alike = torch.randint(0, 2, (4096, columns)).float()
+        net = nn.Sequential(nn.Linear(columns, WIDE), nn.Tanh(), nn.Linear(WIDE, WIDE))
+        assert gathered(net(alike).sum()) is None, "by chance"
     wide = nn.Linear(WIDEST + 1, WIDE)
     assert gathered(wide(torch.ones(256, WIDEST + 1)).sum()) is None
 

@@ -37,6 +37,13 @@ def redrawn(folder: Path, made: str, asked: str) -> bool:
         ("t = torch.randint(0, 1000, (size,))", "diffusion.q_sample(ids, t), t"),
         ("mixed, labels = mixup(ids, labels)", "mixed"),
         ("pass", "F.dropout(ids, 0.1)"),
+        ("ids.add_(torch.randn_like(ids) * 0.1)", "ids"),
+        ("kept.bernoulli_(0.5)", "ids * kept"),
+        ("if torch.rand(()) < 0.5: ids = ids.flip(-1)", "ids"),
+        ("ids = ids.flip(-1) if random.random() < 0.5 else ids", "ids"),
+        ("part = np.random.beta(1, 1); ids = part * ids + (1 - part) * ids.flip(0)", "ids"),
+        ("pass", "self.aug(ids)"),
+        ("ids = random_crop(ids)", "ids"),
         ("ids[torch.rand(len(ids)) < 0.1] = MASK; more = ids.clone()", "torch.bernoulli(more)"),
     ],
 )
@@ -52,6 +59,8 @@ def test_noise_and_words_that_are_dropped_are_drawn(tmp_path: Path, made: str, a
         ("other = augment(ids)", "ids"),
         ("ids = normalize(ids)", "ids"),
         ("random.shuffle(order)", "ids"),
+        ("ids = F.normalize(ids); ids = center_crop(ids)", "ids"),
+        ("if len(ids) < 4: ids = ids.repeat(4)", "ids"),
     ],
 )
 def test_which_samples_are_picked_is_no_part_of_what_is_asked(

@@ -258,7 +258,7 @@ def test_what_draws_pictures_of_its_answers_is_named_and_not_a_layer() -> None:
 
 
 def test_what_a_callback_evaluates_is_named_and_not_what_calls_all_of_them() -> None:
-    """A running accuracy asked the net again: "evaluate less often: Trainer.emit (trainer.py:26)"."""
+    """A running accuracy asked the net again, and "Trainer.emit" was to be called less often."""
     fit, emit = "Trainer.fit (trainer.py:60)", "Trainer.emit (trainer.py:26)"
     asks = "TrainAccuracy.on_batch_end (callbacks.py:40)"
     net = ("Module._call_impl (torch/nn/modules/module.py:1789)", "GIN.forward (gin.py:29)")

@@ -10,9 +10,9 @@ from ...verdict.syntax import name_of
 from .places import Place, holds
 
 DRAWS: Final = re.compile(
-    r"rand(n|int)?(_like)?|bernoulli_?|normal_?|uniform_?|multinomial|poisson|exponential_"
-    r"|standard_normal|(alpha_|feature_)?dropout\d?d?"
-    r"|(.*_)?(augment|noise|noisy|mixup|cutmix|corrupt|perturb|jitter|q_sample)(_.*|er|ation)?",
+    r"(.*_)?(rand(n|int)?(_like)?|random|bernoulli|normal|uniform|beta|poisson|multinomial|rsample"
+    r"|exponential|dropout\d?d?|aug(ment(ation|er)?)?|nois[ey]|mixup|cutmix|corrupt|perturb|jitter"
+    r"|erase|erasing|mask_tokens|q_sample)(_.*)?",
     re.IGNORECASE,
 )
 """Whole names of functions that draw values. What is chosen or shuffled are samples."""
@@ -31,8 +31,8 @@ def _draws_for(place: Place) -> bool:
     known: set[str] = set()
     for _ in range(DEEPEST):
         known |= asked
-        makes = [one for one in ast.walk(place.scope) if _makes_any(one, asked, place.line)]
-        if any(_draws(one) for one in makes):
+        makes = [one for one in _statements(place) if _makes_any(one, asked)]
+        if any(_draws(one) for one in makes) or _are_drawn(place, makes):
             return True
         asked = {name for one in makes for name in _names(one)} - known
     return any(_draws(one) for call in _calls_at(place) for one in _arguments(call))
@@ -69,14 +69,31 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield from _names(child)
 
 
-def _makes_any(node: ast.AST, names: set[str], line: int) -> bool:
-    """An assignment above the line gives one of the names its value."""
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.lineno <= line:
+def _statements(place: Place) -> Iterator[ast.stmt]:
+    """Of its function, those that come before the line."""
+    for node in ast.walk(place.scope):
+        if isinstance(node, ast.stmt) and node.lineno <= place.line:
+            yield node
+
+
+def _makes_any(node: ast.stmt, names: set[str]) -> bool:
+    """An assignment gives one of the names its value, or its own method changes it in place."""
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         held = [one for target in targets for one in ast.walk(target)]
         given = {one.id for one in held if isinstance(one, ast.Name)}
         return bool(given & names) and node.value is not None
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = node.value.func
+        if isinstance(called, ast.Attribute) and called.attr.endswith("_"):
+            return bool(set(_names(called.value)) & names)
     return False
+
+
+def _are_drawn(place: Place, makes: Sequence[ast.stmt]) -> bool:
+    """Whether one of these is done is drawn: `if torch.rand(()) < 0.5: x = x.flip(-1)`."""
+    chosen = [one for one in _statements(place) if isinstance(one, ast.If) and _draws(one.test)]
+    return any(inner in makes for one in chosen for inner in ast.walk(one))
 
 
 def _draws(node: ast.AST) -> bool:
