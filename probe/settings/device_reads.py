@@ -55,18 +55,23 @@ class DeviceReads:
         self._asked: list[_Asked] = []
         self._known: dict[Any, int | None] = {}
         self._used = self._copies = self._looks = 0
-        with torch.inference_mode(False):  # else nothing outside of it could be copied there
-            pinned = place != "cpu"
-            self._buffer = torch.empty(
-                BUFFER_BYTES, dtype=torch.uint8, pin_memory=pinned, device="cpu"
-            )
+        self._buffer: Any = None
 
     def begin(self) -> bool:
-        """Whether anything may be asked now: not while a graph is captured."""
+        """Whether anything may be asked now: not while a graph is captured, for which no memory may
+        be pinned either."""
         self._asked, self._known, self._used, self._copies = [], {}, 0, 0
         self._looks += 1
         device = self._events.device()
-        return not (self._events.handle(device) and self._events.capturing())
+        if self._events.handle(device) and self._events.capturing():
+            return False
+        if self._buffer is None:
+            torch, pinned = self._torch, self.place != "cpu"
+            with torch.inference_mode(False):  # else nothing outside of it could be copied there
+                self._buffer = torch.empty(
+                    BUFFER_BYTES, dtype=torch.uint8, pin_memory=pinned, device="cpu"
+                )
+        return True
 
     def some_of(self, tensor: Any) -> int | None:
         """Ask for elements that are spread over a tensor's memory. None where too much was asked

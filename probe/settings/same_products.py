@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from .autocast import is_leaf, name_of
 from .device_reads import Answers, DeviceReads
-from .graph_rows import ROW_BY_ROW, Product, rows_of
+from .graph_rows import OPERANDS, ROW_BY_ROW, Product, rows_of
 from .repeated import TRANSPOSED
 
+DEEPEST: Final = 1_000
+"""Operations along the rows of a product, at the most."""
 FEWEST_VALUES: Final = 8
 """Of the elements that are compared, those that must be neither 0 nor alike: a mask, a one-hot row
 or a state that begins with zeros is the same twice by its kind."""
@@ -34,6 +36,7 @@ def same_among(products: list[Product], whole: int) -> Same | None:
     are, and how many different ones: as far as they were compared, those with most of it first."""
     torch = sys.modules["torch"]
     groups: dict[Any, list[Product]] = {}
+    depths: dict[Any, int] = {}
     for one in products:
         if not one.flops:
             return None  # what it has kept was put away
@@ -42,7 +45,7 @@ def same_among(products: list[Product], whole: int) -> Same | None:
         first = _looks(one.first)
         second = _weight_of(one.node) if one.second is None else _looks(one.second)
         if first is not None and second is not None:
-            key = (name_of(one.node), _how(one.node), first, second)
+            key = (name_of(one.node), _how(one.node, depths), first, second)
             groups.setdefault(key, []).append(one)
     again, left = 0, MOST_COMPARED
     saved = 0
@@ -64,13 +67,14 @@ def same_on_device(products: list[Product], whole: int, reads: DeviceReads) -> L
     """The same of products on a device, once what was asked for has arrived. Products that share no
     weight (of attention) are asked for beside some that do."""
     groups: dict[Any, list[Product]] = {}
+    depths: dict[Any, int] = {}
     for one in products:
         if not one.flops:
             return None  # what it has kept was put away
         weight = _weight_of(one.node)
         if one.first is not None and (weight is not None or one.second is not None):
             second = tuple(one.second.shape) if weight is None else weight
-            key = name_of(one.node), _how(one.node), tuple(one.first.shape), second
+            key = name_of(one.node), _how(one.node, depths), tuple(one.first.shape), second
             groups.setdefault(key, []).append(one)
     shared = {key: group for key, group in groups.items() if len(group) > 1}
     if not any(_is_weight(key[-1]) for key in shared):
@@ -144,14 +148,34 @@ def _is_varied(values: Iterable[float]) -> bool:
     return len({value for value in values if value}) >= FEWEST_VALUES
 
 
-def _how(node: Any) -> Any:
+def _how(node: Any, depths: dict[Any, int]) -> Any:
     """What beside the operands makes a product another one: how a convolution goes over its input,
-    and whether the gradient goes on to the first operand."""
+    and how far a gradient goes on to what its first operand is made of. Of a net that is asked
+    about `h` and about `h.detach()` neither answer can be left out."""
     fields = ("stride", "padding", "dilation", "groups", "transposed", "output_padding")
     how = tuple(str(getattr(node, f"_saved_{one}", None)) for one in fields)
+    return (*how, _depth_of(_rows_below(node), depths))
+
+
+def _rows_below(node: Any) -> Any:
     if name_of(node) in ROW_BY_ROW:
-        return (*how, rows_of(node) is None)
-    return (*how, node.next_functions[0][0] is None)
+        return rows_of(node)
+    if name_of(node) in OPERANDS:
+        return node.next_functions[0][0]
+    return next((below for below, _ in node.next_functions if below is not None), None)
+
+
+def _depth_of(node: Any, depths: dict[Any, int]) -> int:
+    """Operations below, along the rows."""
+    way: list[Any] = []
+    while node is not None and node not in depths and not is_leaf(node) and len(way) < DEEPEST:
+        way.append(node)
+        node = _rows_below(node)
+    depth = depths.get(node, 0)
+    for one in reversed(way):
+        depth += 1
+        depths[one] = depth
+    return depth
 
 
 def _weight_of(node: Any) -> Any:

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpuwatch.probe.settings.device_reads import (
     BUFFER_BYTES,
@@ -303,3 +304,27 @@ def test_what_each_step_of_a_decoder_projects_anew_is_of_one_memory(
         scores = scores + keys(encoded).sum() + state.sum()
     _, products, different = told(scores, reads, device)
     assert (products, different) == (10, 6)
+
+
+class Sees(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_of_the_programs_sees_nothing_of_a_look(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
+    operations = Operations(lambda: device.clock.now_ns, lambda: reads)
+    roots = [ignored_words().grad_fn for _ in range(2)]
+    for root in roots:
+        with Sees() as mode:
+            assert operations.look(root, on_host=False) == {}
+        assert mode.seen == []
+        device.clock.now_ns += MS
+        operations.look(root, on_host=False)
+        device.clock.now_ns += MS

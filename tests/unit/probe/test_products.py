@@ -331,3 +331,11 @@ def test_rows_that_begin_where_others_do_are_not_the_same() -> None:
         given = [ways[at](rows[:, : 4 if at == 0 else WIDE]).sum() for at in order]
         part, *_ = gathered(sum(given))
         assert part < 0.6, "of one branch alone"
+
+
+def test_a_net_that_is_asked_about_what_is_detached_as_well_is_no_waste() -> None:
+    """A decoder that learns from both, and an encoder from one."""
+    encoder, decoder, rows = net_of(), net_of(nn.Tanh()), torch.randn(ROWS, WIDE)
+    hidden = encoder(rows)
+    assert same((decoder(hidden) * decoder(hidden.detach())).sum()) is None
+    assert same((decoder(hidden) * decoder(hidden)).sum()) == (pytest.approx(2 / 6), 6, 4)
