@@ -23,7 +23,7 @@ SETTINGS: Final = (
     *("filters", "depthwise_filters", "repeated_layer", "cpu_intel", "cleared_parameters"),
     *("cleared_nodes", "cleared_weights", "cleared_for_input", "fusible"),
     *("same_products", "gathered_products", "unused_products", "resting_parameters"),
-    *("recomputed_products", "repeated_backward", "penalty"),
+    *("recomputed_products", "repeated_backward", "penalty", "attention_weights"),
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

@@ -59,6 +59,24 @@ class Penalty(msgspec.Struct, frozen=True, array_like=True):
     parameters: int
 
 
+class AttentionWeights(msgspec.Struct, frozen=True, array_like=True):
+    """Attention that makes its weights in full, and multiplies with them, and nothing else that
+    has a gradient uses them."""
+
+    bytes_each: float
+    """Of scores, weights and what is made between them, for each product of two numbers that the
+    forward's matrix products and convolutions make…"""
+    layers: int
+    """…in so many layers, or calls of them…"""
+    length: int
+    width: int
+    """…of which the largest attends to so many positions, with so many numbers each for a head."""
+    dropped: bool
+    """Dropout is taken of weights."""
+    in_one_call: int
+    """Calls of PyTorch's one kernel, beside these."""
+
+
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
@@ -151,3 +169,4 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     repeated_backward: RepeatedBackward | None = None
     """None of a step whose backwards share no product."""
     penalty: Penalty | None = None
+    attention_weights: AttentionWeights | None = None

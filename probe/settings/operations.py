@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from ..loaders import is_dispatched
+from .attention import ATTENTION, attention_among
 from .device_reads import Answers, DeviceReads, find_reads
 from .penalties import PENALTY, penalty_among
 from .products import PRODUCTS, UNUSED_ROWS, products_among
@@ -43,7 +44,7 @@ class Operations:
         self._again_ns: int | None = None
         self._products_again_ns: int | None = None
         self._looks: dict[str, deque[Any]] = {
-            name: deque(maxlen=KEPT) for name in (*PRODUCTS, PENALTY)
+            name: deque(maxlen=KEPT) for name in (*PRODUCTS, PENALTY, ATTENTION)
         }
         self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
@@ -81,8 +82,7 @@ class Operations:
         """These take longer than the walk, so they have a pause of their own."""
         if self._products_again_ns is not None and now_ns < self._products_again_ns:
             return {}
-        found = products_among(users, is_alone and nodes < MOST_NODES)
-        found[PENALTY] = penalty_among(users)
+        found = products_among(users, is_alone and nodes < MOST_NODES) | _without_reads(users)
         self._pause_since(now_ns)
         return self._noted(found)
 
@@ -94,7 +94,7 @@ class Operations:
             return {}
         nodes, users = users_below(root)
         found = products_among(users, is_alone and nodes < MOST_NODES, reads)
-        found[PENALTY] = penalty_among(users)
+        found |= _without_reads(users)
         is_under_way = reads.end()
         self._asked_ns = self._pause_since(now_ns)
         if not is_under_way:
@@ -123,6 +123,11 @@ class Operations:
         for name, seen in found.items():
             self._looks[name].append(seen)
         return {name: _mean(looks) for name, looks in self._looks.items()}
+
+
+def _without_reads(users: Users) -> dict[str, Any]:
+    """What the graph shows by itself."""
+    return {PENALTY: penalty_among(users), ATTENTION: attention_among(users)}
 
 
 def _known(field: Any, answers: Answers) -> Any:

@@ -11,6 +11,7 @@ from .no_probe.input import input_bound as input_by_samples
 from .no_probe.stalled import stalled as unmoved
 from .notes import NOTES, NoteRow
 from .rules.allocator import allocator
+from .rules.attention_weights import attention_weights
 from .rules.checkpoint import checkpoint
 from .rules.communication import communication
 from .rules.compute import by_parts, compute, in_fp32, of_memory
@@ -100,8 +101,9 @@ def _compute(window: StepWindow) -> Finding | None:
     unneeded = unneeded or (None if window.gpu_present else frozen)
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
     needless = needless_products(window), recomputation(window), repeated_backward(window)
-    beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen, *needless
-    return max(filter(None, (of_net, *beside)), key=_share_of, default=None)
+    beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
+    unused = *needless, attention_weights(window)
+    return max(filter(None, (of_net, *beside, *unused)), key=_share_of, default=None)
 
 
 def _launch(window: StepWindow) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from ..attention_module import weights_thrown_away
 from ..attention_parts import attention_from_parts, share_of_function
 from ..code_places import (
     ATTENTION_CALL,
@@ -11,13 +12,14 @@ from ..code_places import (
     forward_of_net,
     main_places,
     multiplies,
+    share_held,
     share_where,
 )
 from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size
 from ..memory.trends import batch_room
 from ..on_device import on_device
-from ..place_names import call_at, file_of, path_of
+from ..place_names import by_user_function, call_at, file_of, path_of, place_name
 from ..rules.gpu_work import many_convolve, products_seen
 from ..rules.healthy import by_channels_last, more_threads, ranks_here
 from ..rules.optimizer import nothing_faster
@@ -141,9 +143,14 @@ def _checks(place: FrameShare) -> bool:
 def attention_in_steps(window: StepWindow) -> Note | None:
     """A dozen launches for each head or layer, and a matrix of scores that is written and read
     between them. A small GPT on an H200, head by head: 1.42x by PyTorch's one kernel. With dropout
-    a CPU has none."""
+    a CPU has none. PyTorch's own module does so for weights that nobody looks at."""
     places = main_places(window) if window.gpu_present else ()
     found = attention_from_parts(places)
+    if thrown_away := weights_thrown_away(places, window.settings):
+        text = "attention makes weights that nobody looks at, in "
+        text += f"{place_name(by_user_function(thrown_away)[0])}: with need_weights=False "
+        text += "scaled_dot_product_attention does it in one kernel"
+        return Note(text, f"{in_samples(share_held(thrown_away))} are in it", "py-spy")
     if found is None:
         return None
     text = f"attention is computed step by step, {call_at(found, ATTENTION_CALL)}: "

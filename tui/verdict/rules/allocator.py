@@ -15,6 +15,7 @@ from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
+from .attention_weights import attention_weights
 from .page_faults import page_faults
 
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
@@ -26,7 +27,7 @@ def allocator(window: StepWindow) -> Finding | None:
     device is asked for memory in every step, or allocations have to empty the cache: launching does
     not explain that."""
     if not window.gpu_present:
-        return page_faults(window)
+        return page_faults(window, _of_needless_tensors(window))
     known, ledger = window.activity, idle_ledger(window)
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
@@ -66,6 +67,12 @@ def allocator(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("allocator", window) if in_loop else None,
     )
+
+
+def _of_needless_tensors(window: StepWindow) -> float:
+    """Part of the time that they take with the faults that they bring."""
+    found = attention_weights(window)
+    return 0.0 if found is None else found.share or 0.0
 
 
 def _asked(window: StepWindow, in_loop: bool) -> tuple[Evidence, ...]:

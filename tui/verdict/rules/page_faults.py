@@ -7,7 +7,7 @@ from typing import Final
 from ..findings import Evidence, Finding, Forecast
 from ..format import percent
 from ..scoring import cause, speedup_of
-from ..statistics import Share, of_samples
+from ..statistics import Share, beyond, of_samples
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow, Window
 
@@ -32,18 +32,20 @@ in the middle; of 12 % 1.05 and 1.07x in two; of 12 to 40 % 1.1 to 1.8x in eight
 operation's other threads, and caches that zeros fill, come with the training thread's own."""
 
 
-def page_faults(window: Window) -> Finding | None:
+def page_faults(window: Window, explained: float = 0.0) -> Finding | None:
     """glibc's allocator gives memory back to the kernel as soon as the end of its heap is free, or
     a block of more than 32 MiB. A tensor that each step makes anew is then made of new pages, each
     of which the kernel fills with zeros as it is first touched. The share is the training thread's
     time in the kernel, as far as its faults explain it. What a GPU's tensors are made of is the
-    caching allocator's."""
+    caching allocator's. `explained`: the part of the time of a cause that makes large tensors which
+    need not be, and so the faults."""
     taken, faults = window.host.in_kernel, window.host.page_faults_s
     if window.gpu_present or taken is None or not faults or not window.spans:
         return None
     seconds = (window.spans[-1].end_ns - window.spans[0].start_ns) / 1e9
     kept = max(0.0, 1.0 - _by_forks_s(window, seconds) / faults)
     share = of_samples(min(taken, faults * MOST_A_FAULT_S) * kept, TICKS_S * seconds)
+    share = beyond(share, explained)
     if share.mean < CONTRIBUTOR:
         return None
     asked = f"{faults:,.0f} pages a second are new to the training thread"

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.settings import AttentionWeights, Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.allocator import allocator
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import HostUse, MemoryPoint
 from tests.unit.verdict.windows import even, run, window, worker_use
 
@@ -73,3 +75,26 @@ def test_a_process_that_forks_gets_every_page_anew_that_it_writes_to() -> None:
 
 def test_tensors_on_a_gpu_are_the_caching_allocators() -> None:
     assert faulting(gpu_present=True) is None
+
+
+def test_faults_of_large_tensors_that_need_not_be_are_that_causes() -> None:
+    """An audio transformer on two cores, whose attention made weights for nobody: 17 % was named,
+    and 1.55x came of one argument."""
+    weights = AttentionWeights(
+        bytes_each=0.01, layers=2, length=443, width=16, dropped=False, in_one_call=0
+    )
+    called = FrameShare(
+        *(0.3, "multi_head_attention_forward (torch/nn/functional.py:7042)", "L.forward (t.py:9)"),
+        phase="forward",
+        samples=100,
+        in_net=True,
+        line="h, _ = self.attn(h, h, h)",
+    )
+    more: dict[str, Any] = {
+        "settings": Settings(attention_weights=weights),
+        "stacks": Stacks(100, (called,), 0, (), None, main_unplaced=0.0),
+    }
+    assert faulting(**more, in_kernel=0.17) is None
+    left = faulting(**more, in_kernel=0.6, page_faults_s=300_000.0)
+    assert left is not None
+    assert left.share == pytest.approx(0.6 - 0.45)
