@@ -99,7 +99,9 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
     of_the_gpu = {"gpu_memory_limit_bytes": 64 * GIB}
     one = settings(threads=1, parameter_device="cpu")
     heads = ("att = q @ k.mT", "att = F.softmax(att, dim=-1)", "y = att @ v")
-    scores = in_net(*((0.1, f"a (train.py:{at})", line) for at, line in enumerate(heads, 6)))
+    pairs = "d = ((x[:, None] - y[None]) ** 2).sum(-1)"
+    in_order = (*heads, pairs)
+    scores = in_net(*((0.1, f"a (train.py:{at})", line) for at, line in enumerate(in_order, 6)))
     fused = settings(fused=True, parameter_device="cpu")
     several = [
         on_gpu(off, stacks=place, **short),

@@ -20,6 +20,7 @@ from .data import (
     restarted_workers,
 )
 from .training import (
+    all_differences,
     anomaly,
     attention_in_steps,
     channels_last,
@@ -46,6 +47,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (emptied_cache, "empty_cache"),
     (tf32, "set_float32_matmul_precision"),
     (attention_in_steps, "scaled_dot_product_attention"),
+    (all_differences, "torch.cdist"),
     (checked_distributions, "set_default_validate_args"),
     (scaler, "GradScaler"),
     (blocking_copies, "non_blocking"),

@@ -16,6 +16,7 @@ from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .attention_weights import attention_weights
+from .distances import distances
 from .page_faults import page_faults
 
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
@@ -71,8 +72,8 @@ def allocator(window: StepWindow) -> Finding | None:
 
 def _of_needless_tensors(window: StepWindow) -> float:
     """Part of the time that they take with the faults that they bring."""
-    found = attention_weights(window)
-    return 0.0 if found is None else found.share or 0.0
+    found = attention_weights(window), distances(window)
+    return sum(one.share or 0.0 for one in found if one is not None)
 
 
 def _asked(window: StepWindow, in_loop: bool) -> tuple[Evidence, ...]:

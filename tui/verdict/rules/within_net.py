@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from ..broadcast_distances import by_all_differences
 from ..code_places import is_in_forward, main_places, share_held, share_seen
 from ..findings import Finding, Forecast
 from ..forecast.gain import gain_on_the_host
@@ -48,8 +49,10 @@ def unlearned(window: StepWindow) -> Finding | None:
     if window.gpu_present or not backward_ns:
         return None
     by_function: dict[tuple[str, str], list[FrameShare]] = {}
-    for one in main_places(window):
-        if is_in_forward(one) and own_frame(one) and not _of_layers(one):
+    places = main_places(window)
+    named = by_all_differences(places)  # a cause of their own, with more to say
+    for one in places:
+        if is_in_forward(one) and own_frame(one) and not _of_layers(one) and one not in named:
             by_function.setdefault(users_function(one), []).append(one)
     own = [held for (name, _), held in by_function.items() if not OF_A_NET.search(name)]
     mine = max(own, key=lambda held: sum(one.share for one in held), default=[])
