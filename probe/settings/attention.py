@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from ..loaders import is_dispatched
 from .autocast import name_of
-from .graph_rows import OPERANDS, VIEWS, inputs_of, is_last_dimension, result_of
+from .graph_rows import OPERANDS, VIEWS, inputs_of, is_any_of, is_last_dimension, result_of
 from .users import Users
 
 ATTENTION: Final = "attention_weights"
@@ -30,12 +30,11 @@ Weights = tuple[float, int, int, int, bool, int]
 
 def attention_among(users: Users) -> Weights | None:
     """None where there is none, or nothing may be read."""
-    torch = sys.modules["torch"]
     found = [one for node in users if (one := _attention(node, users)) is not None]
-    if not found or is_dispatched(torch):
+    if not found or is_dispatched(sys.modules["torch"]):
         return None
     products = (one for one in users if name_of(one) in OPERANDS)
-    whole = sum(prod(result_of(one)) * inputs_of(one, torch) for one in products)
+    whole = sum(prod(result_of(one)) * inputs_of(one) for one in products)
     if not whole:
         return None
     largest = max(found, key=lambda each: each.nbytes)
@@ -71,7 +70,7 @@ def _attention(softmax: Any, users: Users) -> _Attention | None:
         nbytes=sum(map(_bytes_made, (softmax, *scores, *above[:-1]))),
         length=result_of(softmax)[-1],
         width=result_of(above[-1])[-1],
-        is_dropped=any(name_of(one).startswith(DROPS) for one in above),
+        is_dropped=any(name_of(one) in DROPS for one in above),
     )
 
 
@@ -81,7 +80,7 @@ def _down_to_product(node: Any) -> Iterator[Any]:
         if node is None:
             return
         yield node
-        if not name_of(node).startswith(VIEWS):
+        if not is_any_of(node, VIEWS):
             return
 
 
@@ -93,13 +92,13 @@ def _up_to_product(node: Any, users: Users) -> Iterator[Any]:
             return
         node = uses[0]
         yield node
-        if not name_of(node).startswith((*VIEWS, *DROPS)):
+        if not is_any_of(node, VIEWS) and name_of(node) not in DROPS:
             return
 
 
 def _bytes_made(node: Any) -> int:
     """Of a node's result; 0 of a view."""
-    name, metadata = name_of(node), getattr(node, "_input_metadata", None)
-    if not metadata or (name.startswith(VIEWS) and not name.startswith(COPIES)):
+    metadata = getattr(node, "_input_metadata", None)
+    if not metadata or (is_any_of(node, VIEWS) and not is_any_of(node, COPIES)):
         return 0
     return prod(result_of(node)) * int(metadata[0].dtype.itemsize)

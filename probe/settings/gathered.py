@@ -20,6 +20,7 @@ from .graph_rows import (
     Product,
     Rows,
     dimension_of,
+    is_any_of,
     is_last_dimension,
     is_row_by_row,
     kept,
@@ -44,6 +45,8 @@ PLACES: Final = 8
 alike each stands for 1 / n of them…"""
 MOST_COMPARED: Final = 1 << 18
 """…where they hold so few numbers, 1 ms…"""
+MOST_OF_GRAPH: Final = 1 << 19
+"""…and no more than so many of a graph…"""
 MOST_ROWS: Final = 4_096
 """…else so many are compared, 0.2 us each."""
 MOST_UNEVEN: Final = 2
@@ -66,10 +69,10 @@ def gathered_of(
     may be known later."""
     rows = _Rows(reads)
     found: list[tuple[Part, Layer]] = []
-    for one in products:
+    for one in reversed(list(products)):  # those nearest to the inputs first: each way is short
         wide = result_of(one.node)[-1] > MOST_WIDER * one.inputs
         if name_of(one.node) in ROW_BY_ROW and one.inputs >= LEAST_WIDTH and not wide:
-            found.append((rows.before(one.node, 0), layer_of(one)))
+            found.append((rows.before(one.node), layer_of(one)))
 
     def known(answers: Answers | None) -> Rows | None:
         return largest_of([(1.0 - value_of(part, answers), one) for part, one in found], whole)
@@ -85,37 +88,52 @@ class _Rows:
         self._reads = reads
         self._own: dict[Any, Part] = {}
         """By the memory that they lie in."""
+        self._known: dict[tuple[Any, bool], Part] = {}
+        """Of each node on the way to others."""
+        self._left = MOST_OF_GRAPH
 
-    def before(self, product: Any, depth: int) -> Part:
+    def before(self, product: Any) -> Part:
         """Of a product's rows, 0 to 1."""
         source = rows_of(product)
-        return self._before(source, depth) if source is not None else self._differ(product)
+        return self._before(source) if source is not None else self._differ(product)
 
-    def _before(self, node: Any, depth: int) -> Part:
+    def _before(self, node: Any, depth: int = 0) -> Part:
         """Of rows that were put together a product is the sum of those of each part; behind it, and
         behind what takes a row as a whole, they are no more apart."""
         by_element = True
-        while node is not None and not is_leaf(node) and depth < DEEPEST:
-            name = name_of(node)
-            if name in GATHERS:
-                return _of_gather(node, name)
-            if name in REPEATS:
-                return _of_repeat(node)
-            if name == PUTS_TOGETHER:
-                return self._of_parts(node, depth + 1) if by_element else 1.0
-            by_element = by_element and name.startswith(ELEMENT_BY_ELEMENT)
-            if name in ROW_BY_ROW:
-                if rows_of(node) is None:
-                    return self._differ(node)
-                node = rows_of(node)
-            elif (below := _below(node)) is not None and (
-                name == ADDS or is_row_by_row(node, below)
-            ):
-                node = below
+        found: Part | None = None
+        way: list[tuple[Any, bool]] = []
+        while found is None and len(way) < DEEPEST:
+            if node is None or is_leaf(node):
+                found = 1.0
+            elif (node, by_element) in self._known:
+                found = self._known[node, by_element]
             else:
-                return 1.0
-            depth += 1
-        return 1.0
+                way.append((node, by_element))
+                by_element = by_element and is_any_of(node, ELEMENT_BY_ELEMENT)
+                found = self._ends_at(node, way[-1][1], depth)
+                node = rows_of(node) if name_of(node) in ROW_BY_ROW else _below(node)
+        if found is None:
+            return 1.0
+        self._known.update(dict.fromkeys(way, found))
+        return found
+
+    def _ends_at(self, node: Any, by_element: bool, depth: int) -> Part | None:
+        """None where the rows are those of the node below."""
+        name = name_of(node)
+        if name in GATHERS:
+            return _of_gather(node, name)
+        if name in REPEATS:
+            return _of_repeat(node)
+        if name == PUTS_TOGETHER:
+            is_apart = by_element and depth < DEEPEST
+            return self._of_parts(node, depth + 1) if is_apart else 1.0
+        if name in ROW_BY_ROW:
+            return self._differ(node) if rows_of(node) is None else None
+        below = _below(node)
+        if below is None or not (name == ADDS or is_row_by_row(node, below)):
+            return 1.0
+        return None
 
     def _of_parts(self, node: Any, depth: int) -> Part:
         """By their widths. What is too narrow to be worth it counts as it is."""
@@ -146,6 +164,9 @@ class _Rows:
             return 1.0
         at = rows.data_ptr(), tuple(rows.shape), tuple(rows.stride()), rows.dtype
         if at not in self._own:
+            self._left -= min(rows.numel(), MOST_COMPARED)
+            if self._left < 0:
+                return 1.0
             self._own[at] = self._read(rows.detach())
         return self._own[at]
 

@@ -2,6 +2,7 @@
 made of, and what it has kept of them."""
 
 import sys
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 from ..loaders import runs_no_code
@@ -23,7 +24,7 @@ ELEMENT_BY_ELEMENT: Final = (
     *VIEWS,
     *("Relu", "Gelu", "Silu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "Softplus", "Hardtanh"),
 )
-"""Operations of which each element of the result is made of one, by the begin of their names."""
+"""Operations of which each element of the result is made of one."""
 LAYER_NORM: Final = "NativeLayerNormBackward0"
 
 
@@ -136,7 +137,14 @@ def is_row_by_row(node: Any, below: Any) -> bool:
         return False
     if name_of(node) == LAYER_NORM:
         return len(getattr(node, "_saved_normalized_shape", ())) == 1
-    return name_of(node).startswith(ELEMENT_BY_ELEMENT)
+    return is_any_of(node, ELEMENT_BY_ELEMENT)
+
+
+def is_any_of(node: Any, names: Collection[str]) -> bool:
+    """It is the backward of one of these operations, and not of their derivative, whose node has
+    the gradient for its first input and a name that begins alike."""
+    name, _, number = name_of(node).partition("Backward")
+    return name in names and (not number or number.isdigit())
 
 
 def rows_of(product: Any) -> Any:

@@ -35,6 +35,20 @@ class _Combined:
         self._known: float | None = None
 
     def __call__(self, answers: Answers) -> float:
-        if self._known is None:
-            self._known = self._function(*(value_of(one, answers) for one in self._parts))
-        return self._known
+        """Without a call in a call: a loop over time makes parts of parts, some hundred deep."""
+        waiting = [self]
+        while waiting:
+            one = waiting[-1]
+            below = [part for part in one._parts if isinstance(part, _Combined)]
+            if unknown := [part for part in below if part._known is None]:
+                waiting += unknown
+                continue
+            waiting.pop()
+            if one._known is None:
+                one._known = one._function(*(one._value_of(part, answers) for part in one._parts))
+        return self._known or 0.0
+
+    @staticmethod
+    def _value_of(part: Part, answers: Answers) -> float:
+        known = part._known if isinstance(part, _Combined) else None
+        return value_of(part, answers) if known is None else known

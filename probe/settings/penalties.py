@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final
 
 from .autocast import is_leaf, name_of
-from .graph_rows import VIEWS, held, result_of
+from .graph_rows import VIEWS, held, is_any_of, result_of
 from .users import Users, bytes_of
 
 PENALTY: Final = "penalty"
@@ -39,7 +39,7 @@ def penalty_among(users: Users) -> Penalty | None:
 def _squares(leaf: Any, users: Users, adds: dict[Any, bool]) -> Iterator[bool]:
     """Whether each user of a parameter squares it, and all of that is added to the loss."""
     for user in users[leaf]:
-        above = users.get(user, ()) if name_of(user).startswith(VIEWS) else (user,)
+        above = users.get(user, ()) if is_any_of(user, VIEWS) else (user,)
         yield any(_is_square(one, leaf, user) and _is_added(one, users, adds) for one in above)
 
 
@@ -76,7 +76,7 @@ def _keeps(node: Any, below: Any) -> bool:
         others = [one for one, _ in others]
         by_number = others == [None] and first[0] is below
         return by_number and result_of(node) == result_of(below) and _is_number(node)
-    return name.startswith((*ADDS, *VIEWS))
+    return name.startswith(ADDS) or is_any_of(node, VIEWS)
 
 
 def _is_number(node: Any) -> bool:

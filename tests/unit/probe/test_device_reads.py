@@ -252,6 +252,13 @@ def test_each_part_of_a_net_with_residual_blocks_is_computed_once() -> None:
     assert len(asked) == 16
 
 
+def test_parts_of_parts_may_be_as_deep_as_a_loop_over_time_is_long() -> None:
+    part: Part = lambda answers: 0.5  # noqa: E731
+    for _ in range(3_000):
+        part = combined(min, part, 1.0)
+    assert value_of(part, Answers(None, ())) == 0.5
+
+
 def test_a_net_with_residual_blocks_is_read_to_its_end(
     reads: DeviceReads, device: FakeDevice
 ) -> None:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from gpuwatch.probe.settings.gathered import FEWEST_ROWS, MOST_COMPARED, WIDEST
+from gpuwatch.probe.settings.gathered import FEWEST_ROWS, MOST_COMPARED, MOST_OF_GRAPH, WIDEST
 from gpuwatch.probe.settings.products import MOST_PRODUCTS, PRODUCTS, products_among
 from gpuwatch.probe.settings.same_products import FEWEST_VALUES
 from gpuwatch.probe.settings.users import users_below
@@ -339,3 +339,31 @@ def test_a_net_that_is_asked_about_what_is_detached_as_well_is_no_waste() -> Non
     hidden = encoder(rows)
     assert same((decoder(hidden) * decoder(hidden.detach())).sum()) is None
     assert same((decoder(hidden) * decoder(hidden)).sum()) == (pytest.approx(2 / 6), 6, 4)
+
+
+@pytest.mark.parametrize("bends", [nn.Tanh, nn.Sigmoid, nn.Softplus, nn.ELU, nn.GELU, nn.ReLU])
+def test_the_rows_of_a_derivative_differ(bends: type[nn.Module]) -> None:
+    """A PINN, a gradient penalty: its backward begins with ones, alike for all."""
+    wide = nn.Sequential(nn.Linear(2, 64), bends(), nn.Linear(64, 64), bends(), nn.Linear(64, 1))
+    points = torch.rand(512, 2, requires_grad=True)
+    (derived,) = torch.autograd.grad(wide(points).sum(), points, create_graph=True)
+    assert gathered(derived.square().sum()) is None
+
+
+def test_own_rows_of_a_graph_are_compared_within_a_budget() -> None:
+    """A cell by hand over 400 times took longer to look at than to compute."""
+    cell = nn.RNNCell(64, WIDE)
+    state = torch.zeros(1024, WIDE)
+    for _ in range(2 * MOST_OF_GRAPH // (64 * 1024)):
+        state = cell(torch.ones(1024, 64), state)
+    compared: list[int] = []
+    plain = torch.Tensor.__eq__
+
+    def counted(one: Any, other: Any) -> Any:
+        compared.append(one.numel())
+        return plain(one, other)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "__eq__", counted)
+        gathered(state.sum())
+    assert sum(compared) <= 8 * MOST_OF_GRAPH

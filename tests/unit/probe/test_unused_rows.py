@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from gpuwatch.probe.settings.products import products_among
+from gpuwatch.probe.settings.unused_rows import LEAST_WIDTH
 from gpuwatch.probe.settings.users import users_below
 from tests.unit.probe.held_clock import watched
 from tests.unit.probe.test_settings import Asked
@@ -127,6 +128,11 @@ def test_a_softmax_over_the_rows_needs_all_of_them() -> None:
     assert unused(F.log_softmax(scores, -1)[:, 3].sum())[0] == pytest.approx(1 - 1 / LONG)
 
 
+def test_narrow_rows_are_no_cheaper_to_pick() -> None:
+    layer, rows = nn.Linear(LEAST_WIDTH - 1, 4), torch.randn(TEXTS, LONG, LEAST_WIDTH - 1)
+    assert unused(layer(rows)[:, -1].sum()) is None
+
+
 def test_samples_that_are_left_out_may_be_used_without_a_gradient() -> None:
     """Pseudo labels of the weakly augmented half of a batch, targets of the same forward."""
     scores = head()(hidden())
@@ -168,7 +174,7 @@ def run() -> Iterator[Asked]:
 
 def last_row(net: torch.nn.Module) -> list[torch.Tensor]:
     """A layer on ten rows of which a loss takes the last, and another loss the rest."""
-    found = net(torch.randn(2, 10, 8))
+    found = net(torch.randn(2, 10, WIDE))
     return [found[:, -1].square().sum(), found[:, :-1].square().sum()]
 
 
@@ -176,7 +182,7 @@ def last_row(net: torch.nn.Module) -> list[torch.Tensor]:
 def test_rows_that_another_backward_of_the_step_uses_are_used(
     run: Asked, backwards: int, of_rows: float | None
 ) -> None:
-    net = torch.nn.Linear(8, 4)
+    net = torch.nn.Linear(WIDE, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 
     def train() -> None:
@@ -190,7 +196,7 @@ def test_rows_that_another_backward_of_the_step_uses_are_used(
 
 
 def test_a_backward_from_several_losses_tells_no_unused_rows(run: Asked) -> None:
-    net = torch.nn.Linear(8, 4)
+    net = torch.nn.Linear(WIDE, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 
     def train() -> None:
