@@ -141,6 +141,7 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     beside: bool = False
     one_row: str = ""
     redrawn: bool = False
+    pairs: bool | None = None
     """What its source says, as in `source_text.structure.Structure`."""
 
 

@@ -161,6 +161,7 @@ def _shares(
             chooses=stack.chooses,
             by_position=is_by_position(stack.frames),
             anew=stack.anew,
+            pairs=stack.pairs,
         )
         places[place] += stack.count
         moments[place] = moments.get(place, 0) | stack.moments

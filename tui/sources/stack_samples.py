@@ -151,6 +151,7 @@ def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) 
         beside=structure.beside,
         one_row=structure.one_row,
         redrawn=structure.redrawn,
+        pairs=structure.pairs,
     )
 
 

@@ -87,6 +87,9 @@ class FrameShare:
     anew: str = ""
     """A parametrized weight is computed there: the frame of the net's loop that does so in each
     turn."""
+    pairs: bool | None = None
+    """By its source it sums distances of all differences between two sets, or makes those for it;
+    None where that was not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,7 +303,7 @@ def update():
         for mean, now in zip(slow, fast):
             mean.mul_(0.9).add_(now)  # 1
 """
-    assert structure(tmp_path, text, "update", net=False) == Structure(acts=False)
+    assert structure(tmp_path, text, "update", net=False) == Structure(acts=False, pairs=False)
 
 
 AFTER_UPDATE = """

@@ -42,6 +42,7 @@ def test_all_differences_in_one_line(line: str) -> None:
         ("diff = a.unsqueeze(1) - b.unsqueeze(0)", "return (diff * diff).sum(dim=2)"),
         ("diff = a[:, None] - b[None]", "squared = diff.pow(2)", "d = squared.sum(-1)"),
         ("diff = a[:, None] - b[None]", "d = torch.norm(diff, dim=-1)"),
+        ("x = (x[:, None] - y[None]) ** 2", "return x.sum(-1)"),
     ],
 )
 def test_all_differences_over_lines(lines: tuple[str, ...]) -> None:
@@ -66,6 +67,7 @@ def test_all_differences_over_lines(lines: tuple[str, ...]) -> None:
         ("d = ((a.unsqueeze(1) - b.unsqueeze(-2)) ** 2).sum(-1)",),
         ("d = ((x[..., None, :] - y[..., None, :, :]) ** 2).sum(1)",),
         ("d = ((a[:, np.newaxis] - np.array(b)[None]) ** 2).sum(-1)",),
+        ("d = np.linalg.norm(p[:, None] - p[None], axis=-1)",),
         ("d = torch.cdist(a, b)",),
         ("d = a.pow(2).sum(1, keepdim=True) - 2 * a @ b.t() + b.pow(2).sum(1)",),
         ("diff = x[:, None] - x[None]", "h = self.mlp(torch.cat([diff, e], -1))"),
@@ -79,7 +81,14 @@ def test_all_differences_over_lines(lines: tuple[str, ...]) -> None:
     ids=[
         *("a loss", "centred", "of the same", "over pairs", "of all", "of numbers", "sums of abs"),
         *("p=1", "fourth powers", "weighted", "sums"),
-        *("of a net", "of one dimension", "over pairs from behind", "arrays", "cdist"),
+        *(
+            "of a net",
+            "of one dimension",
+            "over pairs from behind",
+            "arrays",
+            "a norm of arrays",
+            "cdist",
+        ),
         *("a product", "kept", "kept too"),
         "boxes",
     ],
@@ -94,3 +103,14 @@ def test_lines_of_another_function_bind_other_names() -> None:
         for name, line in (("f", "diff = a[:, None] - b[None]"), ("g", "d = (diff ** 2).sum(-1)"))
     ]
     assert by_all_differences(places) == []
+
+
+@pytest.mark.parametrize("by_source", [True, False])
+def test_the_source_knows_better_than_sampled_lines(by_source: bool) -> None:
+    line = "return torch.pow(x - y, 2).sum(2)"
+    if not by_source:
+        line = "d = ((a[:, None] - b[None]) ** 2).sum(-1)"
+    place = FrameShare(
+        *(0.1, "far (net.py:9)", None, line, "forward"), in_net=True, pairs=by_source
+    )
+    assert bool(by_all_differences([place])) is by_source

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ...model.code_lines import calls_torch, computes, imports_torch
 from ...model.frames import acts as in_environment
-from ...model.frames import place_of
+from ...model.frames import own_line, place_of
 from ...verdict.code_origin import is_users, where_in
 from .after_update import evaluates_after_update, is_beside_training
 from .batch_parts import calls_with_part, in_parts, reads_part, resets_a_net
@@ -42,6 +42,7 @@ from .packing import (
     is_another_library,
     is_padded_again,
 )
+from .pair_distances import sums_pairs
 from .places import Place, scope_of
 from .rollouts import asks_for_one, plays
 from .syntax_trees import Mark, SyntaxTrees, parsed_file
@@ -99,6 +100,8 @@ class Structure:
     """The frame that asks the net for one state, and reads one number of its answer."""
     with_gradients: frozenset[str] = frozenset()
     """Frames of functions that PyTorch's decorator calls with gradients on."""
+    pairs: bool | None = None
+    """Distances are summed of all differences there; None where the line was not found."""
 
 
 UNKNOWN: Final = Structure()
@@ -142,14 +145,13 @@ class SourceStructure:
         """Of a stack of the main thread, outermost frame first."""
         try:
             found = self._find(frames)
+            pairs = next(map(sums_pairs, self._way_to([own_line(tuple(frames))])), None)
         except RecursionError:
             return UNKNOWN  # an expression of thousands of terms
         computed = bool(frames) and self._computes(frames[-1])
         decorated = [own for outer, own in pairwise(frames) if place_of(outer)[0] == DECORATOR]
         graded = frozenset(filter(self._has_gradients, decorated))
-        if not (computed or graded):
-            return found
-        return replace(found, computes=computed, with_gradients=graded)
+        return replace(found, computes=computed, with_gradients=graded, pairs=pairs)
 
     def _has_gradients(self, frame: str) -> bool:
         return any(turns_gradients_on(place.scope) for place in self._way_to([frame]))
