@@ -1,5 +1,6 @@
 """Generated runs, one process each: watched and recorded, then its switches measured."""
 
+import json
 import os
 import sys
 import time
@@ -12,13 +13,13 @@ from typing import Any, Final
 
 from evaluation.catalogue import ROOT
 from evaluation.examined import Examined, Mode, Reported, Watcher, judged_as
-from evaluation.launching import FailedError, Launched, one_at_a_time
+from evaluation.launching import FailedError, Launched, one_at_a_time, running
 from evaluation.recording import GPUWATCH, record, signals_in, watched_again
 from evaluation.verdict_track import UNSETTLED
 from generated.draw import draw
 from generated.spec import Device, Spec
-from generated.switches import switches
-from generated.turns import gains_of
+from generated.switches import Switch, switches
+from generated.turns import Turn, gains_of, next_turns
 from gpuwatch.tui.formats import jsonlines
 
 PLAY: Final = ROOT / "demo" / "generated" / "play.py"
@@ -30,6 +31,13 @@ and the last one's verdict. Threads of a tensor operation on all cores wait for 
 process holds up. Beside one that imported, a step on 16 cores took 8.1 ms, and 2.7 without."""
 LONGER: Final = 3
 """Whoever sees no verdict yet looks on: so many times as long."""
+IN_KERNEL: Final = 0.04
+"""Of the time of a run as it is, its threads' in the kernel together. Of less not even all of it
+would give 1.05x."""
+PROCESS_S: Final = 4.0
+"""Of a turn that is a process, which takes about as long until it trains."""
+PROCESSES_S: Final = 90.0
+"""Of such turns, from which none but those that must be are begun."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,36 @@ class SeedRun:
         timing = ["--turn-seconds", f"{plan.turn_seconds:g}", "--turns", str(plan.turns)]
         seed = [str(self.spec.seed), "--device", plan.device]
         return [*start, *python, str(PLAY), *seed, "--examine", *timing, *more]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessTurn(SeedRun):
+    """A process that is one turn: of the run as it is, or with what its environment changes."""
+
+    switch: Switch | None
+    speed: Mapping[str, Any]
+    """As the run has measured the machine: causes are made from it."""
+
+    @property
+    def name(self) -> str:
+        """Of its log."""
+        return f"{super().name}.{'kept' if self.switch else 'as-it-is'}"
+
+    @property
+    def probe(self) -> bool:
+        """Nothing watches it."""
+        return False
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """With the change."""
+        return {**super().environment, **(self.switch.environment if self.switch else {})}
+
+    def command(self) -> list[str]:
+        """The command line."""
+        seed = [str(self.spec.seed), "--device", self.plan.device]
+        timing = ["--seconds", f"{PROCESS_S:g}", "--speed", json.dumps(self.speed)]
+        return [sys.executable, str(PLAY), *seed, *timing]
 
 
 def slots_of(jobs: int, gpus: int) -> list[Slot]:
@@ -211,8 +249,38 @@ def measured(launched: Launched[SeedRun]) -> Recorded:
         before_s = run.plan.seconds
         record(launched, file, LONGER * before_s)
     launched.go_on()
-    report: dict[str, Any] = launched.report()
+    report = with_processes(run, launched.report())
     return Recorded(run, report, time.monotonic() - began, before_s, first)
+
+
+def with_processes(run: SeedRun, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report, and the turns of each change that only a process's environment makes."""
+    taken: dict[str, list[Turn]] = {}
+    failed = dict(report["failed"])
+    for switch in switches(run.spec):
+        if not switch.environment or report["in_kernel"] < IN_KERNEL:
+            continue
+        try:
+            taken[switch.name] = _processes(run, switch, report["speed"])
+        except FailedError as error:
+            failed[switch.name] = str(error)
+    return {**report, "processes": taken, "failed": failed}
+
+
+def _processes(run: SeedRun, switch: Switch, speed: Mapping[str, Any]) -> list[Turn]:
+    # One more than of those in one process: no other change's turns say how far they lie apart.
+    each, over = run.plan.turns + 1, time.monotonic() + PROCESSES_S
+    taken: list[Turn] = [("", _samples_per_s(run, None, speed))]
+    while next_turns(taken, [switch.name], each, late=time.monotonic() > over):
+        taken.append((switch.name, _samples_per_s(run, switch, speed)))
+        taken.append(("", _samples_per_s(run, None, speed)))
+    return taken
+
+
+def _samples_per_s(run: SeedRun, switch: Switch | None, speed: Mapping[str, Any]) -> float:
+    turn = ProcessTurn(run.spec, run.plan, run.slot, PROCESS_S, switch=switch, speed=speed)
+    with running(turn) as launched:
+        return launched.report()["samples_per_s"]
 
 
 def _is_settled(reported: Reported) -> bool:
@@ -223,8 +291,11 @@ def examined(recorded: Recorded) -> Examined:
     """Its verdict, held against what was measured."""
     run, file = recorded.run, recorded.file
     found = {switch.name: switch for switch in switches(run.spec)}
-    turns = [(name, rate) for name, rate in recorded.report["turns"]]
-    gains = gains_of(turns, {name: switch.kinds for name, switch in found.items()})
+    kinds = {name: switch.kinds for name, switch in found.items()}
+    # Turns of one process are held against each other, and those that are processes as well.
+    measured = [recorded.report["turns"], *recorded.report["processes"].values()]
+    turns = [[(name, rate) for name, rate in each] for each in measured]
+    gains = [gain for each in turns for gain in gains_of(each, kinds)]
     signals = signals_in(file)
     return judged_as(
         str(run.spec.seed),

@@ -5,8 +5,9 @@
     python demo/generated/play.py SEED --examine                        # for demo/evaluate_runs.py
 
 With `--examine` it waits for a line on stdin, trains until stdin ends, and then measures: the run
-as it is and with each switch, in short turns of one process. `--probe` watches it; or run it under
-`gpuwatch run`.
+as it is and with each switch, in short turns of one process. What only a process's environment
+changes takes turns of whole processes, each with the `--speed` of the first. `--probe` watches it;
+or run it under `gpuwatch run`.
 """
 
 import sys
@@ -22,6 +23,7 @@ if "--probe" in sys.argv:
 import argparse
 import gc
 import json
+import resource
 import select
 import tempfile
 import time
@@ -35,7 +37,7 @@ from machine import end_soon, stay_small
 
 from generated.calibration import measured_speed, wait_for
 from generated.draw import draw
-from generated.feeding import measured_pace
+from generated.feeding import Pace, measured_pace
 from generated.models import Models, set_precision
 from generated.switches import switches
 from generated.training import Speed, Training
@@ -77,12 +79,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # a core is slow: a fused optimizer was 0.15x there, and is 1.2x without them.
         torch.set_flush_denormal(True)
     torch.manual_seed(given.seed)
-    pace = measured_pace()
     models = Models()
     with tempfile.TemporaryDirectory() as folder:
         # The steps that measure the machine are none of the run's.
         with unwatched():
-            speed = measured_speed(spec, models, pace)
+            speed = given.speed or measured_speed(spec, models, measured_pace())
         set_precision(spec)
         training = Training(spec, models, speed, Path(folder))
         if given.examine:
@@ -110,7 +111,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--turn-seconds", type=float, default=0.6, metavar="S")
     near = "with each switch near the best"
     parser.add_argument("--turns", type=int, default=2, metavar="N", help=near)
+    known = "of the machine, as a run of this seed has measured and printed it"
+    parser.add_argument("--speed", type=_speed, metavar="JSON", help=known)
     return parser.parse_args(argv)
+
+
+def _speed(text: str) -> Speed:
+    known = json.loads(text)
+    return Speed(**{**known, "pace": Pace(**known["pace"])})
 
 
 def watch(training: Training) -> Iterator[int]:
@@ -147,6 +155,10 @@ class Turns:
         self.steps = steps
         self.cut = False
         """A turn was cut off before all had come equally often."""
+        self.seconds = 0.0
+        """Of all turns; of them in the kernel, its threads together; and the batches in them."""
+        self.kernel_s = 0.0
+        self.batches = 0
 
     def settle(self) -> None:
         """Train until what was ready before the turn is used up."""
@@ -165,15 +177,20 @@ class Turns:
         self.settle()
         training = self.training
         began, samples, first = time.perf_counter(), 0, training.number
+        kernel_s = resource.getrusage(resource.RUSAGE_SELF).ru_stime
         while True:
             samples += next(self.steps)
             took = time.perf_counter() - began
             whole = (training.number - first) % training.period == 0
-            if took >= LONGEST_TURN_S or (took >= seconds and whole):
+            if took >= max(LONGEST_TURN_S, seconds) or (took >= seconds and whole):
                 self.cut = self.cut or not whole
                 break
         wait_for(training.spec)
-        return samples / (time.perf_counter() - began)
+        took = time.perf_counter() - began
+        self.seconds += took
+        self.kernel_s += resource.getrusage(resource.RUSAGE_SELF).ru_stime - kernel_s
+        self.batches += training.number - first
+        return samples / took
 
 
 def examine(
@@ -184,6 +201,8 @@ def examine(
     turns = {"": as_it_is}
     failed: dict[str, str] = {}
     for switch in switches(training.spec):
+        if switch.environment:
+            continue
         # A switch that cannot be made here (a net that no graph can hold) is no truth about it.
         try:
             changed = Training(switch.changed, models, speed, training.folder)
@@ -211,6 +230,7 @@ def examine(
     return {
         "turns": taken,
         "cut": [name for name, each in turns.items() if each.cut],
+        "in_kernel": as_it_is.kernel_s / as_it_is.seconds,
         "failed": failed,
         "speed": asdict(speed),
         "spec": asdict(training.spec),
@@ -225,14 +245,13 @@ def plain(training: Training, seconds: float) -> dict[str, Any]:
         next(steps)
         if training.number == 1:
             print(FIRST_STEP, flush=True)
-    wait_for(training.spec)
-    began, samples, first = time.perf_counter(), 0, training.number
-    while time.perf_counter() - began < seconds:
-        samples += next(steps)
-    wait_for(training.spec)
-    took = time.perf_counter() - began
-    count = training.number - first
-    return {"steps_per_s": count / took, "samples_per_s": samples / took}
+    turn = Turns(training, steps)
+    rate = turn.take(seconds)
+    return {
+        "steps_per_s": turn.batches / turn.seconds,
+        "samples_per_s": rate,
+        "in_kernel": turn.kernel_s / turn.seconds,
+    }
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What a person could change in a run, each change alone: how the truth about it is measured."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from generated.spec import Cause, CauseName, Spec
@@ -24,6 +25,9 @@ STEP_GRAPH: Final = "step graph"
 """The switch to CUDA graphs of the whole step: far more of a program changes than by any other."""
 BESIDES: Final = frozenset({*TOGETHER, STEP_GRAPH})
 """Who names one of these is right where it is the best; no other verdict is wrong for it."""
+KEPT: Final = "freed memory kept"
+"""The switch by which glibc's allocator gives no memory back to the kernel."""
+KEEP: Final = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
 ENOUGH: Final = 2
 """Workers on a CPU, beyond which none are added."""
 SPARSE: Final = ("sgd", "adamw", "adamw-fused")
@@ -56,6 +60,8 @@ class Switch:
     """Regular expression of a first action that says to make this change."""
     changed: Spec
     """The run with it."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that make the change, as a process starts: it takes turns of whole processes."""
 
 
 INPUT_ADVICE: Final = (
@@ -119,6 +125,8 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if spec.checkpoint_every:
         unsaved = replace(spec, checkpoint_every=0)
         found.append(Switch("checkpoint", ("checkpoint",), "checkpoint|save", unsaved))
+    if not gpu:
+        found.append(Switch(KEPT, ("allocator",), "MALLOC_|jemalloc|tcmalloc", spec, KEEP))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from evaluation.examined import advised_switch
 from evaluation.verdict_track import Judgement
 from generated.draw import LEAST, MOST, RHYTHMS, draw
 from generated.spec import CauseName, Device, Spec, half_of
-from generated.switches import STEADY, STEP_GRAPH, UNCAPTURED, UNREAD, WORKERS, switches
+from generated.switches import KEPT, STEADY, STEP_GRAPH, UNCAPTURED, UNREAD, WORKERS, switches
 from generated.turns import Gain
 from gpuwatch.tui.verdict.findings import Kind
 
@@ -110,7 +110,7 @@ def test_a_switch_changes_the_run_and_asks_for_a_verdict_that_there_is(device: D
         assert len({switch.name for switch in found}) == len(found)
         assert {cause.name for cause in spec.causes} <= {switch.name for switch in found}
         for switch in found:
-            assert switch.changed != spec
+            assert (switch.changed == spec) is bool(switch.environment)
             assert switch.changed.seed == spec.seed
             assert set(switch.kinds) <= set(get_args(Kind))
 
@@ -128,6 +128,8 @@ def test_a_switch_removes_its_cause_and_leaves_the_others() -> None:
 def test_no_switch_waits_for_a_gpu_where_there_is_none() -> None:
     names = {switch.name for seed in SEEDS for switch in switches(draw(seed, "cpu"))}
     assert not names & {"sync", "graphs", "padded", "bf16", "copies", "compile"}
+    assert KEPT in names, "a tensor on a GPU is not of memory that the kernel is asked for"
+    assert not any(each.name == KEPT for seed in SEEDS for each in switches(draw(seed, "cuda")))
 
 
 def test_sequences_that_differ_in_length_are_padded_for_a_graph() -> None:
