@@ -73,7 +73,9 @@ def connecting(snapshot: Snapshot) -> Snapshot:
 
 def warming_up(snapshot: Snapshot) -> Snapshot:
     """Too few steps for a verdict."""
-    finding = _finding("warming-up", "4 of 10 steps seen")
+    place = "34 of 40 main-thread samples (85%) are in SelfPlay.predict (train.py:88)"
+    evidence = (Evidence(place, "py-spy", 0.85),)
+    finding = _finding("warming-up", "4 of 10 steps seen", evidence=evidence)
     assert snapshot.steps is not None
     assert snapshot.sawtooth is not None
     saw = snapshot.sawtooth

@@ -50,9 +50,12 @@ def _note(note: Note, width: int, more: str = "") -> Row:
     return ends((label, Span(text, "dim")), (Span(f"{cost}{more} ", "dim"),), width, gap=1)
 
 
-def evidence_rows(evidence: Sequence[Evidence], width: int) -> list[Row]:
-    """What the verdict rests on, each number with its source."""
-    return [_evidence("WHY" if i == 0 else "", e, width) for i, e in enumerate(evidence)]
+def evidence_rows(finding: Finding, most: int, width: int) -> list[Row]:
+    """What the verdict rests on, each number with its source. Where the training is before there is
+    a verdict is no reason for one."""
+    word = "NOW" if finding.kind == "warming-up" else "WHY"
+    shown = finding.evidence[:most]
+    return [_evidence(word if i == 0 else "", e, width) for i, e in enumerate(shown)]
 
 
 def _evidence(word: str, evidence: Evidence, width: int) -> Row:

@@ -248,7 +248,7 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     if great:  # worth more than the last numbers of the first cause
         first = min(1, spare) if width >= NARROW else 0
         spare = max(first, spare - len(great) - kept)
-    out += evidence_rows(finding.evidence[: min(EVIDENCE, spare)], width)
+    out += evidence_rows(finding, min(EVIDENCE, spare), width)
     out += action
     least = len(out) + len(great)
     out += [also_row(f, width) for f in also]
@@ -314,7 +314,7 @@ def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[
         head = (Span(f" {glyph_of(finding)} also: {contributor_name(finding)}", role),)
         clause = clip(finding.headline, width - length(head) - 3)
         out.append(ends(head, (Span(clause, "strong"), Span(" ")), width))
-        out += evidence_rows(finding.evidence[:EVIDENCE], width)
+        out += evidence_rows(finding, EVIDENCE, width)
         out += next_rows(finding, width, height - len(out))
     return out[:height]
 

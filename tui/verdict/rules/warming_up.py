@@ -3,21 +3,28 @@
 from dataclasses import replace
 from typing import Final
 
+from ..code_origin import NOWHERE
+from ..code_places import main_places
 from ..cycles import cycles
-from ..findings import Finding, find_missing
-from ..format import ms
+from ..findings import Evidence, Finding, find_missing
+from ..format import ms, percent
 from ..on_device import on_device
 from ..pauses import checkpoints, evaluations, outliers
+from ..place_names import by_user_function, place_evidence
 from ..scoring import state
 from ..step_time import pace_of
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
 from ..thresholds.hysteresis import DUE_NS, LEAST_STEPS
+from ..thresholds.samples import LEAST_STACKS
 from ..window import StepWindow
 from ..window_selection import enough_of, long_enough
 from .standstill import before_steps
 
 NO_STEP: Final = "no step seen yet"
 LONG_STEP_S: Final = 5.0
+MOST_PLACES: Final = 2
+LEAST_PLACE: Final = 0.10
+"""Of the samples: what holds less may be over."""
 
 
 def warming_up(window: StepWindow) -> Finding | None:
@@ -31,13 +38,36 @@ def warming_up(window: StepWindow) -> Finding | None:
         if stay and not lasting:
             # It may load its data for minutes, or hang: this is where.
             return state("warming-up", None, "info", f"{NO_STEP}: {stay}", ways)
-        return state("warming-up", None, "info", NO_STEP + lasting)
+        return state("warming-up", None, "info", NO_STEP + lasting, _where(window))
     if not have or have >= enough_of(window.steps):
         # The first steps are left out, or nothing was trained yet: how far off the verdict is.
         text = f"warming up: {window.warmup_left} more steps"
     else:
         text = f"warming up ({have}/{enough_of(window.steps)})"
-    return state("warming-up", None, "info", text + _lasting(window, "; this one"))
+    text += _lasting(window, "; this one")
+    return state("warming-up", None, "info", text, _where(window))
+
+
+def _where(window: StepWindow) -> tuple[Evidence, ...]:
+    """Where the training thread is, since the last step at most: it may read a corpus, play games
+    or import for minutes. No cause follows from it. What evaluates or plays is named, not the net's
+    layers below."""
+    if window.open_step is not None and window.open_step.at_prompt:
+        return ()
+    stacks, places = window.stacks, main_places(window)
+    if not places and stacks is not None and stacks.starting >= LEAST_STACKS:
+        every = stacks.starting + stacks.main_samples
+        share = stacks.starting / every
+        counted = f"{stacks.starting:,} of {every:,} main-thread samples ({percent(share)})"
+        return (Evidence(f"{counted} are in imports", "py-spy", share),)
+    named = by_user_function(
+        replace(one, caller=one.one_row or one.evaluation or one.caller) for one in places
+    )
+    return tuple(
+        place_evidence(one, "main-thread")
+        for one in named[:MOST_PLACES]
+        if one.share >= LEAST_PLACE and one.frame != NOWHERE
+    )
 
 
 def _lasting(window: StepWindow, which: str) -> str:

@@ -7,10 +7,11 @@ from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.job.standing import Pending, StandingRank
+from gpuwatch.tui.verdict.stack_samples import FrameShare
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.jobs import job
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, loader, open_step, run, window
+from tests.unit.verdict.windows import even, loader, open_step, run, stacks, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -32,6 +33,62 @@ def test_a_long_first_step_is_reported_with_its_phase() -> None:
     assert found.headline == "no step seen yet: the first has lasted 16 s, now in backward"
     early = open_step("backward", 0.4, step_age_s=1.0, step_lasted_s=1.0)
     assert verdict(window([], open_step=early)).finding.headline == "no step seen yet"
+
+
+def where(seen: StepWindow) -> list[str]:
+    found = verdict(seen)
+    assert (found.finding.kind, found.finding.share, found.finding.advice) == (
+        *("warming-up", None, ()),
+    )
+    assert not found.contributors, "a place is no cause"
+    return [one.text for one in found.finding.evidence]
+
+
+def test_before_the_first_step_the_place_of_the_training_thread_is_shown() -> None:
+    """For 12 s that a script on an H200 made its tables in: "no step seen yet"."""
+    lines = stacks(
+        [
+            (0.5, "make_data (data.py:12)", None),
+            (0.35, "_mean (numpy/_core/_methods.py:132)", "make_data (data.py:14)"),
+            (0.12, "read (json/decoder.py:3)", "main (train.py:9)"),
+            (0.03, "Net.__init__ (train.py:3)", None),
+        ]
+    )
+    assert where(window([], stacks=lines)) == [
+        "85% of main-thread samples are in make_data (data.py:12)",
+        "12% of main-thread samples are in main (train.py:9)",
+    ]
+    assert where(window([], stacks=replace(lines, main_samples=14))) == [], "too few to say"
+    waits = open_step("other", 3.0, at_prompt=True)
+    assert where(window([], stacks=lines, open_step=waits)) == [], "for a cell of its notebook"
+    assert where(window([], stacks=stacks([(1.0, "?", None)]))) == [], "nobody could read it"
+
+
+def test_who_plays_before_the_first_step_is_named_and_not_the_nets_layers() -> None:
+    layers = ("conv (torch/nn/conv.py:5)", "Block.forward (net.py:4)", "Net.forward (net.py:9)")
+    asked = "SelfPlay.predict (train.py:69)"
+    places = tuple(
+        FrameShare(0.425, layers[0], line, samples=40, evaluation="learn (a.py:1)", one_row=asked)
+        for line in layers[1:]
+    )
+    assert where(window([], stacks=replace(stacks(), main=places, main_samples=40))) == [
+        f"34 of 40 main-thread samples (85%) are in {asked}"
+    ]
+
+
+def test_imports_are_named_while_there_is_nothing_else() -> None:
+    importing = replace(stacks(), main_samples=2, starting=38)
+    assert where(window([], stacks=importing)) == [
+        "38 of 40 main-thread samples (95%) are in imports"
+    ]
+
+
+def test_while_a_step_of_the_warm_up_lasts_its_place_is_shown() -> None:
+    lines = stacks([(0.9, "evaluate (train.py:30)", None)])
+    now = open_step("forward", 9.0, step_age_s=9.0, step_lasted_s=9.0)
+    assert where(window(even(2, **WORK), stacks=lines, open_step=now)) == [
+        "90% of main-thread samples are in evaluate (train.py:30)"
+    ]
 
 
 def test_ranks_that_make_no_first_step_are_named_by_where_they_stay() -> None:
