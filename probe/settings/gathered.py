@@ -1,7 +1,7 @@
 """Layers on rows that were gathered or repeated before them and not behind: a layer computes row by
 row, so that on the nodes of a graph, and not on its edges, on the words of a small vocabulary, and
-not on a text, or on a grid, and not on the grid of each sample, it computes less and gives the
-same."""
+not on a text, on a grid, and not on the grid of each sample, or on a picture before it is made
+larger, it computes less and gives the same."""
 
 import ctypes
 from collections import Counter
@@ -20,6 +20,7 @@ from .graph_rows import (
     Product,
     Rows,
     dimension_of,
+    held,
     is_any_of,
     is_last_dimension,
     is_row_by_row,
@@ -59,6 +60,14 @@ INDEX_SELECT: Final = "IndexSelectBackward0"
 INDEX: Final = "IndexBackward0"
 GATHERS: Final = (EMBEDDING, INDEX_SELECT, INDEX)
 REPEATS: Final = ("ExpandBackward0", "RepeatBackward0")
+CONVOLUTION: Final = "ConvolutionBackward0"
+UPSAMPLES: Final = frozenset(
+    f"Upsample{kind}"
+    for kind in (
+        *("Nearest1D", "Nearest2D", "Nearest3D", "NearestExact1D", "NearestExact2D"),
+        *("NearestExact3D", "Linear1D", "Bilinear2D", "Bicubic2D", "Trilinear3D"),
+    )
+)
 PUTS_TOGETHER: Final = "CatBackward0"
 
 
@@ -70,6 +79,8 @@ def gathered_of(
     rows = _Rows(reads)
     found: list[tuple[Part, Layer]] = []
     for one in reversed(list(products)):  # those nearest to the inputs first: each way is short
+        if (upsampled := _of_upsampled(one)) is not None:
+            found.append(upsampled)
         wide = result_of(one.node)[-1] > MOST_WIDER * one.inputs
         if name_of(one.node) in ROW_BY_ROW and one.inputs >= LEAST_WIDTH and not wide:
             found.append((rows.before(one.node), layer_of(one)))
@@ -181,6 +192,25 @@ class _Rows:
         if asked is None:
             return 1.0
         return lambda answers: _differing(answers.parts_of(asked))
+
+
+def _of_upsampled(product: Product) -> tuple[float, Layer] | None:
+    """A convolution of single pixels right behind an upsampling: both are sums with weights, so
+    that either may come first, and the fewer channels should be upsampled."""
+    node = product.node
+    if name_of(node) != CONVOLUTION:
+        return None
+    source, shape = node.next_functions[0][0], result_of(node)
+    weight = held(node, "weight")
+    if source is None or weight is None or not is_any_of(source, UPSAMPLES):
+        return None
+    single = max(weight.shape[2:]) == 1 and shape[2:] == result_of(source)[2:]
+    before, after = sizes_before(source), result_of(source)
+    if not single or shape[1] > product.inputs or len(before) != len(after):
+        return None
+    pixels = shape[0] * prod(shape[2:])
+    layer = Layer(product.flops, pixels, product.inputs, shape[1])
+    return min(1.0, prod(before) / max(1, prod(after))), layer
 
 
 def _below(node: Any) -> Any:

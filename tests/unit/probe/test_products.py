@@ -367,3 +367,15 @@ def test_own_rows_of_a_graph_are_compared_within_a_budget() -> None:
         patch.setattr(torch.Tensor, "__eq__", counted)
         gathered(state.sum())
     assert sum(compared) <= 8 * MOST_OF_GRAPH
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_a_picture_is_made_larger_before_a_layer_of_single_pixels(mode: str) -> None:
+    """A head of FPN upsamples 128 channels, and then makes 19 classes of them."""
+    features, head = torch.randn(2, WIDE, 8, 8, requires_grad=True), nn.Conv2d(WIDE, 5, 1)
+    larger = F.interpolate(features, scale_factor=4, mode=mode)
+    assert gathered(head(larger).sum()) == (15 / 16, 2 * 32 * 32, 2 * 8 * 8, WIDE, 5)
+    assert gathered(F.interpolate(head(features), scale_factor=4, mode=mode).sum()) is None
+    assert gathered(nn.Conv2d(WIDE, 5, 3, padding=1)(larger).sum()) is None
+    assert gathered(nn.Conv2d(WIDE, 2 * WIDE, 1)(larger).sum()) is None
+    assert gathered(nn.Conv2d(WIDE, 5, 1, stride=2)(larger).sum()) is None

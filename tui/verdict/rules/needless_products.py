@@ -45,6 +45,7 @@ PRODUCTS: Final = re.compile(
     r"|(linear|conv\dd|bilinear) \(torch/nn/functional\.py)"
 )
 LOSSES: Final = re.compile(r"(cross_entropy|nll_loss|log_softmax) \(torch/nn/functional\.py")
+UPSAMPLES: Final = re.compile(r"interpolate \(torch/nn/functional\.py")
 DERIVATIVES: Final = "torch.autograd.grad("
 AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
 
@@ -92,9 +93,9 @@ def _gathered_before(window: StepWindow, gathered: RowProducts) -> Finding | Non
     of_rows = (window, gathered, "gathered-rows", "for rows that are there already", "can differ")
     return _of_rows(
         *of_rows,
-        _spared(window, gathered),
+        _spared(window, gathered, of_gathers=1.0 - gathered.outputs / max(1, gathered.inputs)),
         (
-            "the layer first, and then gather or repeat what it gives",
+            "the layer first, and then gather, repeat or upsample what it gives",
             "of rows that are put together (torch.cat) each part by its own columns of the weight",
         ),
     )
@@ -109,9 +110,12 @@ def _of_unused_rows(window: StepWindow, unused: RowProducts) -> Finding | None:
     return _of_rows(*of_rows, _spared(window, unused, of_losses), (advice,))
 
 
-def _spared(window: StepWindow, rows: RowProducts, of_losses: float = 0.0) -> Share | None:
+def _spared(
+    window: StepWindow, rows: RowProducts, of_losses: float = 0.0, of_gathers: float = 0.0
+) -> Share | None:
     """Part of forward and backward that goes without these rows. By the samples of the forward: of
-    its products, and of its losses; None without any. On a GPU nothing tells it apart."""
+    its products, of its losses, and of pictures that are made larger, of which there are fewer
+    channels then; None without any product. On a GPU nothing tells it apart."""
     if window.gpu_present:
         return times(Share(*OF_DEVICE), _part_with_loss(window, rows, of_losses))
     inside = [one for one in main_places(window) if one.phase == "forward"]
@@ -119,7 +123,8 @@ def _spared(window: StepWindow, rows: RowProducts, of_losses: float = 0.0) -> Sh
     lost, whole = share_held([one for one in inside if LOSSES.match(one.frame)]), share_held(inside)
     if not held:
         return None
-    part = (OF_ROWS * within_one(rows.part) * held + of_losses * lost) / whole
+    larger = within_one(of_gathers) * share_held([o for o in inside if UPSAMPLES.match(o.frame)])
+    part = (OF_ROWS * within_one(rows.part) * held + of_losses * lost + larger) / whole
     return of_samples(part, whole * inside[0].samples)
 
 
