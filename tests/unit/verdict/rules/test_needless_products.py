@@ -82,7 +82,8 @@ def test_a_layer_on_gathered_rows_is_the_verdict() -> None:
         "for the others"
     )
     assert found.advice[0] == (
-        "the layer first, and then gather, repeat or upsample what it gives: Conv.message (layers.py:24)"
+        "the layer first, and then gather, repeat or upsample what it gives: "
+        "Conv.message (layers.py:24)"
     )
     judged = Engine().judge(given).finding
     assert (judged.kind, judged.sub) == ("compute", "gathered-rows")
