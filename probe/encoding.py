@@ -24,6 +24,7 @@ SETTINGS: Final = (
     *("cleared_nodes", "cleared_weights", "cleared_for_input", "fusible"),
     *("same_products", "gathered_products", "unused_products", "resting_parameters"),
     *("recomputed_products", "repeated_backward", "penalty", "attention_weights"),
+    "diagonal_solves",
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

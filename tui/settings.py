@@ -77,6 +77,15 @@ class AttentionWeights(msgspec.Struct, frozen=True, array_like=True):
     """Calls of PyTorch's one kernel, beside these."""
 
 
+class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):
+    """Triangular systems whose matrices are diagonal."""
+
+    part: float
+    """Of all such systems, 0 to 1."""
+    size: int
+    """Rows of the largest."""
+
+
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
@@ -170,3 +179,4 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """None of a step whose backwards share no product."""
     penalty: Penalty | None = None
     attention_weights: AttentionWeights | None = None
+    diagonal_solves: DiagonalSolves | None = None

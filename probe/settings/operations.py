@@ -13,6 +13,7 @@ from typing import Any, Final
 from ..loaders import is_dispatched
 from .attention import ATTENTION, attention_among
 from .device_reads import Answers, DeviceReads, find_reads
+from .diagonals import DIAGONALS, diagonals_among
 from .penalties import PENALTY, penalty_among
 from .products import PRODUCTS, UNUSED_ROWS, products_among
 from .repeated import REPEATED, repeated_layer
@@ -44,7 +45,7 @@ class Operations:
         self._again_ns: int | None = None
         self._products_again_ns: int | None = None
         self._looks: dict[str, deque[Any]] = {
-            name: deque(maxlen=KEPT) for name in (*PRODUCTS, PENALTY, ATTENTION)
+            name: deque(maxlen=KEPT) for name in (*PRODUCTS, PENALTY, ATTENTION, DIAGONALS)
         }
         self._last: deque[tuple[int, int, int]] = deque(maxlen=KEPT)
 
@@ -82,7 +83,7 @@ class Operations:
         """These take longer than the walk, so they have a pause of their own."""
         if self._products_again_ns is not None and now_ns < self._products_again_ns:
             return {}
-        found = products_among(users, is_alone and nodes < MOST_NODES) | _without_reads(users)
+        found = products_among(users, is_alone and nodes < MOST_NODES) | _beside_products(users)
         self._pause_since(now_ns)
         return self._noted(found)
 
@@ -94,7 +95,7 @@ class Operations:
             return {}
         nodes, users = users_below(root)
         found = products_among(users, is_alone and nodes < MOST_NODES, reads)
-        found |= _without_reads(users)
+        found |= _beside_products(users, reads)
         is_under_way = reads.end()
         self._asked_ns = self._pause_since(now_ns)
         if not is_under_way:
@@ -125,9 +126,12 @@ class Operations:
         return {name: _mean(looks) for name, looks in self._looks.items()}
 
 
-def _without_reads(users: Users) -> dict[str, Any]:
-    """What the graph shows by itself."""
-    return {PENALTY: penalty_among(users), ATTENTION: attention_among(users)}
+def _beside_products(users: Users, reads: DeviceReads | None = None) -> dict[str, Any]:
+    return {
+        PENALTY: penalty_among(users),
+        ATTENTION: attention_among(users),
+        DIAGONALS: diagonals_among(users, reads),
+    }
 
 
 def _known(field: Any, answers: Answers) -> Any:

@@ -17,6 +17,7 @@ from .rules.communication import communication
 from .rules.compute import by_parts, compute, in_fp32, of_memory
 from .rules.computed_anew import computed_anew
 from .rules.contention import contention, core_contention
+from .rules.diagonal_normal import diagonal_normal
 from .rules.distances import distances
 from .rules.double_precision import in_float64
 from .rules.dropout import dropout
@@ -103,7 +104,7 @@ def _compute(window: StepWindow) -> Finding | None:
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
     needless = needless_products(window), recomputation(window), repeated_backward(window)
     beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
-    large = attention_weights(window), distances(window)
+    large = attention_weights(window), distances(window), diagonal_normal(window)
     return max(filter(None, (of_net, *beside, *needless, *large)), key=_share_of, default=None)
 
 

@@ -104,6 +104,7 @@ def test_a_walk_comes_again_when_a_thousand_times_its_length_is_over() -> None:
         "unused_products": None,
         "recomputed_products": None,
         "penalty": None,
+        "diagonal_solves": None,
         "attention_weights": None,
     }
     skipped = sum(operations.look(root) == {} for _ in range(PAUSE - 2))

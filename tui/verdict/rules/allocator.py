@@ -17,6 +17,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .attention_weights import attention_weights
 from .distances import distances
+from .needless_products import needless_products
 from .page_faults import page_faults
 
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
@@ -72,7 +73,7 @@ def allocator(window: StepWindow) -> Finding | None:
 
 def _of_needless_tensors(window: StepWindow) -> float:
     """Part of the time that they take with the faults that they bring."""
-    found = attention_weights(window), distances(window)
+    found = attention_weights(window), distances(window), needless_products(window)
     return sum(one.share or 0.0 for one in found if one is not None)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.settings import AttentionWeights, Settings
+from gpuwatch.tui.settings import AttentionWeights, RowProducts, Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.allocator import allocator
@@ -98,3 +98,19 @@ def test_faults_of_large_tensors_that_need_not_be_are_that_causes() -> None:
     left = faulting(**more, in_kernel=0.6, page_faults_s=300_000.0)
     assert left is not None
     assert left.share == pytest.approx(0.6 - 0.45)
+
+
+def test_faults_of_pictures_that_are_made_larger_too_early_are_those_layers() -> None:
+    """A head of FPN on two cores: 39 % was named, and 3.0x came of the layer first."""
+    conv = FrameShare(
+        *(0.25, "Conv2d._conv_forward (torch/nn/modules/conv.py:560)", "Head.forward (fpn.py:48)"),
+        phase="forward",
+        samples=100,
+        in_net=True,
+    )
+    rows = RowProducts(part=0.9, rows=65_536, needed=4_096, inputs=128, outputs=19)
+    more: dict[str, Any] = {
+        "settings": Settings(gathered_products=rows),
+        "stacks": Stacks(100, (conv,), 0, (), None, main_unplaced=0.0),
+    }
+    assert faulting(**more, in_kernel=0.39) is None
