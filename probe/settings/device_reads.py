@@ -8,10 +8,12 @@ A copy costs its call, 8 to 12 us of the training thread's time, and 2 to 5 us o
 import ctypes
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..device.events import Event, Events, find_events
 from .graph_rows import span_of
+
+if TYPE_CHECKING:
+    from ..device.events import Event, Events
 
 BUFFER_BYTES: Final = 1 << 20
 ALIGNED: Final = 16
@@ -46,7 +48,7 @@ class DeviceReads:
     """Belongs to the training thread. One look at a time: `begin`, questions, `end`; then `arrived`
     until the device has passed it."""
 
-    def __init__(self, torch: Any, events: Events, place: str = "cuda") -> None:
+    def __init__(self, torch: Any, events: "Events", place: str = "cuda") -> None:
         self.place = place
         """Type of the device."""
         self._torch = torch
@@ -186,12 +188,16 @@ class Answers:
 
 
 def find_reads() -> DeviceReads | None:
-    """None where the program has begun to use no device of CUDA's."""
-    torch, events = sys.modules.get("torch"), find_events()
+    """None where the program has begun to use no device of CUDA's. A run without one loads nothing
+    of a device's."""
+    torch: Any = sys.modules.get("torch")
     cuda: Any = sys.modules.get("torch.cuda")
-    if torch is None or events is None or not cuda.is_initialized():
+    if torch is None or cuda is None or not cuda.is_initialized():
         return None
-    return DeviceReads(torch, events)
+    from ..device.events import find_events
+
+    events = find_events()
+    return None if events is None else DeviceReads(torch, events)
 
 
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:

@@ -7,6 +7,7 @@ from math import sqrt
 from .code_places import fetching_unseen
 from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
 from .forecast.gain import Gain
+from .forecast.interval import interval_of
 from .format import percent
 from .on_device import on_device
 from .statistics import Share, error_of, probability_above
@@ -82,6 +83,19 @@ def cause(
         evidence=evidence[: limits.MOST_EVIDENCE],
         advice=advice,
     )
+
+
+def of_net(
+    sub: str,
+    share: Share,
+    headline: str,
+    evidence: Iterable[Evidence],
+    advice: Iterable[str],
+) -> Finding:
+    """What a net computes and need not: all of its share comes back, as well as that is known."""
+    found = cause("compute", sub, share, headline, tuple(evidence), tuple(advice))
+    shares = share.mean, share.low, share.high
+    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
 
 
 def state(

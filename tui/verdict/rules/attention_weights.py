@@ -1,7 +1,6 @@
 """Attention weights that PyTorch's own module makes in full, and that its caller throws away:
 without them it is one kernel, which holds a part of them at a time."""
 
-from dataclasses import replace
 from typing import Final
 
 from ...settings import AttentionWeights
@@ -9,11 +8,10 @@ from ..attention_module import weights_thrown_away
 from ..busy_parts import in_half_type
 from ..code_places import main_places, share_held
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent
 from ..on_device import is_the_limit, share_of_steps
 from ..place_names import by_user_function, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples, product, times
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -66,12 +64,8 @@ def attention_weights(window: StepWindow) -> Finding | None:
     held = share_held(places)
     evidence = Evidence(text, "hook"), Evidence(f"{percent(held)} of the samples", "py-spy", held)
     headline = f"attention weights that nobody looks at take {percent(share.mean)} of each step"
-    found = cause(
-        *("compute", "attention-weights", share, headline, evidence),
-        (f"need_weights=False where attention is called, in {where}: {KERNEL}",),
-    )
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    advice = f"need_weights=False where attention is called, in {where}: {KERNEL}"
+    return of_net("attention-weights", share, headline, evidence, (advice,))
 
 
 def _on_device(seen: AttentionWeights) -> Share | None:

@@ -7,10 +7,9 @@ from typing import Final
 
 from ..code_places import main_places, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent
 from ..place_names import by_user_function, own_frame, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..statistics import Share, product
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -47,10 +46,5 @@ def diagonal_normal(window: StepWindow) -> Finding | None:
     headline = (
         f"a normal distribution with a full covariance takes {percent(share.mean)} of each step"
     )
-    found = cause(
-        *("compute", "diagonal-normal", share, headline),
-        (Evidence(text, "py-spy", held.mean),),
-        (INSTEAD + where,),
-    )
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    evidence = Evidence(text, "py-spy", held.mean)
+    return of_net("diagonal-normal", share, headline, (evidence,), (INSTEAD + where,))

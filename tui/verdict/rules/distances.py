@@ -7,10 +7,9 @@ from typing import Final
 from ..broadcast_distances import by_all_differences
 from ..code_places import main_places, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent
 from ..place_names import by_user_function, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..statistics import Share, product, share_of
 from ..step_time import wall_of
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -48,11 +47,7 @@ def distances(window: StepWindow) -> Finding | None:
     where = place_name(by_user_function(places)[0])
     text = f"{percent(seen.mean)} of the samples make them, forward alone: each vector of one set "
     text += "less each of another, squared and summed"
-    found = cause(
-        *("compute", "all-differences", share),
-        f"distances by all differences take {percent(share.mean)} of each step",
-        (Evidence(text, "py-spy", seen.mean),),
-        (f"{CDIST}, or {PRODUCT}, in {where}: no tensor of all differences is made", EXACT),
-    )
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    advice = f"{CDIST}, or {PRODUCT}, in {where}: no tensor of all differences is made", EXACT
+    headline = f"distances by all differences take {percent(share.mean)} of each step"
+    evidence = Evidence(text, "py-spy", seen.mean)
+    return of_net("all-differences", share, headline, (evidence,), advice)

@@ -4,18 +4,16 @@ before, of rows that a layer has gathered before it instead of behind it, of row
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from ...settings import RowProducts, SameProducts
 from ..busy_parts import in_half_type, uses_tensor_cores
 from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent
 from ..on_device import is_clocked, is_the_limit, share_of_steps
 from ..place_names import by_user_function, own_frame, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -86,7 +84,7 @@ def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
         advices.append(f"{AT_ONCE}, and keep them for the next ones: {derived}")
         evidence.append(Evidence(f"derivatives are asked for in {derived}", "py-spy"))
     headline = f"{percent(share.mean)} of each step computes again what is there already"
-    return _found("computed-again", share, headline, evidence, advices)
+    return of_net("computed-again", share, headline, evidence, advices)
 
 
 def _gathered_before(window: StepWindow, gathered: RowProducts) -> Finding | None:
@@ -163,15 +161,7 @@ def _of_rows(
     first, *others = advices
     headline = f"layers take {percent(share.mean)} of each step {for_which}"
     named = first + (f": {where}" if where else "")
-    return _found(sub, share, headline, evidence, (named, *others))
-
-
-def _found(
-    sub: str, share: Share, headline: str, evidence: Iterable[Evidence], advices: Iterable[str]
-) -> Finding:
-    found = cause("compute", sub, share, headline, tuple(evidence), tuple(advices))
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    return of_net(sub, share, headline, evidence, (named, *others))
 
 
 def _net(window: StepWindow) -> Share:

@@ -2,17 +2,15 @@
 decay would do the same."""
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from ...settings import Settings
 from ..code_places import main_places
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent
 from ..on_device import is_the_limit, share_of_steps
 from ..place_names import by_user_function, own_frame, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -52,11 +50,8 @@ def penalty(window: StepWindow) -> Finding | None:
     if named := by_user_function(one for one in inside if SQUARES.search(one.line)):
         advice += f": {place_name(named[0])}"
     headline = f"a penalty on parameters takes {percent(share.mean)} of each step"
-    found = cause(
-        "compute", "penalty", share, headline, (Evidence(text, "hook", seen.part),), (advice,)
-    )
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    evidence = Evidence(text, "hook", seen.part)
+    return of_net("penalty", share, headline, (evidence,), (advice,))
 
 
 def _of_update(settings: Settings) -> float | None:

@@ -1,15 +1,13 @@
 """Activations that are thrown away and computed again in the backward, though memory is free."""
 
-from dataclasses import replace
 from typing import Final
 
 from ...settings import RecomputedProducts
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent, size
 from ..memory.trends import batch_room
 from ..on_device import share_of_steps
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -36,7 +34,7 @@ def recomputation(window: StepWindow) -> Finding | None:
     advice = _advice(window)
     if again is None or advice is None:
         return None
-    share = product(share_of_steps(window, lambda row: row.forward_ns), _of_net(again))
+    share = product(share_of_steps(window, lambda row: row.forward_ns), _of_forward(again))
     if share.mean < CONTRIBUTOR:
         return None
     text = "torch.utils.checkpoint throws activations away, and computes them again in the backward"
@@ -47,12 +45,10 @@ def recomputation(window: StepWindow) -> Finding | None:
         taken = f"{size(room.kept + room.activations)} of {size(room.limit)} of the GPU's memory "
         evidence.append(Evidence(f"{taken}are taken at the most", "hook", room.full))
     headline = f"{percent(share.mean)} of each step computes activations again, for memory"
-    found = cause("compute", "recomputation", share, headline, tuple(evidence), (advice,))
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    return of_net("recomputation", share, headline, evidence, (advice,))
 
 
-def _of_net(again: RecomputedProducts) -> Share:
+def _of_forward(again: RecomputedProducts) -> Share:
     if again.hidden:
         return Share(*HIDDEN)
     return times(Share(*OF_FORWARD), within_one(again.part))

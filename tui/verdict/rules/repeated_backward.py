@@ -1,15 +1,13 @@
 """Several backwards of one step that go through the same graph, for losses that add up to one."""
 
-from dataclasses import replace
 from typing import Final
 
 from ..code_places import main_places
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
 from ..format import percent
 from ..on_device import is_clocked, share_of_steps
 from ..place_names import by_user_function, own_frame, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import of_net
 from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -38,6 +36,4 @@ def repeated_backward(window: StepWindow) -> Finding | None:
         advice += f", in {place_name(functions[0])}"
     headline = f"going back through a graph again takes {percent(share.mean)} of each step"
     evidence = (Evidence(text, "hook", again.part),)
-    found = cause("compute", "repeated-backward", share, headline, evidence, (advice,))
-    shares = share.mean, share.low, share.high
-    return replace(found, forecast=interval_of("compute", speedup_of(share.mean), *shares))
+    return of_net("repeated-backward", share, headline, evidence, (advice,))
