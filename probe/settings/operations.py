@@ -91,12 +91,12 @@ class Operations:
         if self._reads is None:
             self._reads = self._reads_of()
         reads = self._reads
-        if reads is None or not reads.begin():
+        if reads is not None and not reads.begin():
             return {}
         nodes, users = users_below(root)
         found = products_among(users, is_alone and nodes < MOST_NODES, reads)
         found |= _beside_products(users, reads)
-        is_under_way = reads.end()
+        is_under_way = reads is not None and reads.end()
         self._asked_ns = self._pause_since(now_ns)
         if not is_under_way:
             return self._noted(found)

@@ -192,13 +192,23 @@ def test_nothing_is_asked_while_a_graph_is_captured(reads: DeviceReads, device: 
     assert reads.arrived() is None
 
 
-def test_a_look_at_a_device_is_told_by_a_later_one(reads: DeviceReads, device: FakeDevice) -> None:
+def test_what_a_look_at_a_device_asks_for_comes_with_a_later_one(
+    reads: DeviceReads, device: FakeDevice
+) -> None:
     operations = Operations(lambda: device.clock.now_ns, lambda: reads)
     assert operations.look(ignored_words().grad_fn, on_host=False) == {}
     assert operations.look(ignored_words().grad_fn, on_host=False) == {}, "not there yet"
     device.clock.now_ns += MS
     found = operations.look(ignored_words().grad_fn, on_host=False)
     assert found["unused_products"] == pytest.approx((0.8, ROWS_IN, 8, WIDE, WORDS))
+
+
+def test_of_another_kind_of_device_shapes_alone_are_known() -> None:
+    clock = HeldClock()
+    rows = torch.randn(ROWS_IN, WIDE, requires_grad=True)[torch.arange(ROWS_IN).repeat(10)]
+    root = nn.Linear(WIDE, WIDE)(rows).sum().grad_fn
+    found = Operations(lambda: clock.now_ns, lambda: None).look(root, on_host=False)
+    assert found["gathered_products"] == (0.9, 10 * ROWS_IN, ROWS_IN, WIDE, WIDE)
 
 
 def test_what_another_backward_uses_is_forgotten_before_it_arrives(
@@ -277,7 +287,7 @@ def twice(net: nn.Module, first: torch.Tensor, second: torch.Tensor) -> Any:
     return (net(first) * net(second)).sum()
 
 
-def told(loss: Any, reads: DeviceReads, device: FakeDevice) -> Any:
+def same_of(loss: Any, reads: DeviceReads, device: FakeDevice) -> Any:
     assert reads.begin()
     found = products_among(users_below(loss.grad_fn)[1], reads=reads)["same_products"]
     return found(arrived(reads, device)) if found is not None else None
@@ -295,8 +305,8 @@ def test_pictures_that_differ_in_a_corner_are_not_the_same(
     patched = pictures.clone()
     patched[:, :, 20:25, 20:25] = 1
     for _ in range(4):
-        assert told(twice(net, pictures, patched), reads, device) is None
-        part, *_ = told(twice(net, pictures, pictures.clone()), reads, device)
+        assert same_of(twice(net, pictures, patched), reads, device) is None
+        part, *_ = same_of(twice(net, pictures, pictures.clone()), reads, device)
         assert part == pytest.approx(0.5)
 
 
@@ -309,7 +319,7 @@ def test_what_each_step_of_a_decoder_projects_anew_is_of_one_memory(
     for _ in range(5):
         state = states(state).tanh()
         scores = scores + keys(encoded).sum() + state.sum()
-    _, products, different = told(scores, reads, device)
+    _, products, different = same_of(scores, reads, device)
     assert (products, different) == (10, 6)
 
 
