@@ -1,5 +1,6 @@
 """A process without a probe: what is reported of that, and when."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -19,6 +20,13 @@ S = 1_000_000_000
 NOBODY = 2**22 + 1
 """No process has this pid."""
 LIMIT_MS = 10_000
+
+
+@pytest.fixture(autouse=True)
+def no_page_of_other_tests() -> None:
+    """Probes of earlier tests lie in cycles: until these are collected their pages are of this
+    process, and found for the one that a test has made."""
+    gc.collect()
 
 
 def source(folder: Path, maps: str, python: tuple[int, int] | None = (3, 11)) -> WithoutProbe:
