@@ -6,10 +6,10 @@ from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.tui.cli.target import LateRanks
-from gpuwatch.tui.discovery.state_page import pages_of
 from gpuwatch.tui.messages import Hello
 from gpuwatch.tui.model.observations import AnyObservation, Greeted, Missing
 from gpuwatch.tui.sources.without_probe import PageSource
+from tests.unit.sources.own_pages import opened_at
 
 S = 1_000_000_000
 ENDPOINT = "ipc:///tmp/late-ranks-of-a-test"
@@ -38,7 +38,7 @@ def test_its_ranks_are_looked_for_as_soon_as_it_does() -> None:
     identity = Identity(ENDPOINT, None)
     identity.rank = identity.world_size = None
     held = StatePage(identity.as_json(page.HELLO_BYTES))
-    (opened,) = (one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT)
+    opened = opened_at(ENDPOINT)
     source, ranks, found = PageSource(opened, os.getpid()), Ranks(), []
 
     def ranks_of(hello: Hello) -> Ranks:

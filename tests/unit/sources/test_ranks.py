@@ -8,13 +8,14 @@ import pytest
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.tui.discovery.state_page import OpenPage, Words, pages_of
+from gpuwatch.tui.discovery.state_page import OpenPage, Words
 from gpuwatch.tui.model.observations import Missing, RanksSeen
 from gpuwatch.tui.sources import ranks
 from gpuwatch.tui.sources.collectives import Answer, CollectivesAsker, Trace
 from gpuwatch.tui.sources.lacking import LONG_NS, NOT_WHOLE
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
 from gpuwatch.tui.verdict.job.matching import Collective
+from tests.unit.sources.own_pages import opened_at
 from tests.unit.sources.test_collectives import reply
 
 STEP = (
@@ -45,7 +46,7 @@ class Publisher:
 def test_steps_made_while_a_page_is_read_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     publisher = Publisher()
     publisher.make(5)
-    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
+    found = opened_at(ENDPOINT)
     words = OpenPage.words
 
     def words_before_more(self: OpenPage) -> Words:
@@ -71,7 +72,7 @@ def one_rank(monkeypatch: pytest.MonkeyPatch) -> tuple[Publisher, OpenPage]:
     """Rank 0 is here, and has made five steps."""
     publisher = Publisher()
     publisher.make(5)
-    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == ENDPOINT]
+    found = opened_at(ENDPOINT)
     monkeypatch.setattr(ranks, "ranks_here", lambda *_: {0: (os.getpid(), found)})
     return publisher, found
 
@@ -137,12 +138,7 @@ def test_that_no_step_is_known_on_every_rank_is_said_in_time(
 ) -> None:
     publisher = Publisher()
     publisher.make(5)
-    both = {
-        rank: (os.getpid(), found)
-        for rank in (0, 1)
-        for found in pages_of(os.getpid())
-        if found.hello.endpoint == ENDPOINT
-    }
+    both = {rank: (os.getpid(), opened_at(ENDPOINT)) for rank in (0, 1)}
     monkeypatch.setattr(ranks, "ranks_here", lambda *_: both)
     monkeypatch.setattr(ranks, "local_ranks", lambda *_: 2)
     monkeypatch.setattr(ranks, "CollectivesAsker", Unmatched)

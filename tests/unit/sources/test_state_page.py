@@ -12,9 +12,10 @@ from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.marks import MARK_BYTES, RING
-from gpuwatch.tui.discovery.state_page import hello_of, pages_of
+from gpuwatch.tui.discovery.state_page import hello_of
 from gpuwatch.tui.messages import SCHEMA
 from gpuwatch.tui.sources.marks.reader import columns_of
+from tests.unit.sources.own_pages import opened_at
 
 
 def test_a_page_is_found_and_read_back() -> None:
@@ -26,7 +27,7 @@ def test_a_page_is_found_and_read_back() -> None:
         written.put(first, array("q", times_ns[first:end]), array("q", range(first, end)))
     written.words[page.WORD_MARKS] = RING + 3
     written.words[page.WORD_STEPS] = 17
-    (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == "ipc:///tmp/x"]
+    found = opened_at("ipc:///tmp/x")
     assert found.hello.schema == SCHEMA
     assert {name: getattr(found.hello, name) for name in vars(identity)} == vars(identity)
     words = found.words()
