@@ -186,7 +186,8 @@ class Launched(Generic[Work]):
     def go_on(self) -> None:
         """Let it do what comes after the training."""
         if self.process.stdin is not None:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # it has ended, and what was to be read is lost
+                self.process.stdin.close()
 
     def wait_for_steps(self, probe: bool) -> None:
         """Return once its first step is over and, with `probe`, its page is there."""
