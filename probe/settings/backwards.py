@@ -3,13 +3,12 @@ gradients of the same products again, which one backward from the sum of the los
 
 import sys
 from collections.abc import Callable
-from math import prod
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from ..loaders import is_dispatched
 from .autocast import name_of
-from .graph_rows import OPERANDS, inputs_of, result_of
+from .graph_rows import OPERANDS, flops_of
 from .operations import PAUSE
 from .users import Users, parameter_of, users_below
 
@@ -100,7 +99,7 @@ class Backwards:
         for node in users:
             if name_of(node) not in OPERANDS:
                 continue
-            flops = 2 * prod(result_of(node)) * inputs_of(node)
+            flops = flops_of(node)
             self._flops += flops
             self._flops_again += flops * (node in self._products)
             self._products.add(node)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .graph_rows import span_of
+from .graph_rows import span, span_of
 
 if TYPE_CHECKING:
     from ..device.events import Event, Events
@@ -141,8 +141,8 @@ class DeviceReads:
         shape: tuple[int, ...],
         strides: tuple[int, ...],
     ) -> int | None:
-        span = _span(shape, strides)
-        took = span * tensor.element_size()
+        elements = span(shape, strides)
+        took = elements * tensor.element_size()
         apart = -(-took // ALIGNED) * ALIGNED
         self._copies += len(begins)
         here = tensor.get_device() == self._events.device() or self.place == "cpu"
@@ -151,12 +151,12 @@ class DeviceReads:
             return None
         held, places = tensor.detach(), []
         for begin in begins:
-            source = held.as_strided((span,), (1,), held.storage_offset() + begin)
+            source = held.as_strided((elements,), (1,), held.storage_offset() + begin)
             cell = self._buffer[self._used : self._used + took].view(tensor.dtype)
             cell.copy_(source, non_blocking=True)
             places.append(self._used)
             self._used += apart
-        self._asked.append(_Asked(tuple(places), shape, strides, tensor.dtype, span))
+        self._asked.append(_Asked(tuple(places), shape, strides, tensor.dtype, elements))
         return len(self._asked) - 1
 
 
@@ -200,8 +200,9 @@ def find_reads() -> DeviceReads | None:
     return None if events is None else DeviceReads(torch, events)
 
 
-def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+def place_of(reads: DeviceReads | None) -> str:
+    """Where what is read lies: at once on the host, without any."""
+    return "cpu" if reads is None else reads.place
 
 
 def _is_plain(tensor: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..loaders import is_dispatched
 from .autocast import name_of
-from .device_reads import Answers, DeviceReads
+from .device_reads import Answers, DeviceReads, place_of
 from .graph_rows import kept
 from .users import Users
 
@@ -30,9 +30,8 @@ def diagonals_among(
     """None where there are none; with `reads` it is known later."""
     if is_dispatched(sys.modules["torch"]):
         return None
-    place = "cpu" if reads is None else reads.place
     solves = [one for one in users if name_of(one) == SOLVES][:MOST_SOLVES]
-    found = [one for node in solves if (one := kept(node, "self", place)) is not None]
+    found = [one for node in solves if (one := kept(node, "self", place_of(reads))) is not None]
     matrices = [_some(one.detach()) for one in found if one.size(-1) > 1]
     if not matrices:
         return None

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final
 
 from .autocast import is_leaf, name_of
-from .device_reads import GOLDEN, Answers, DeviceReads
+from .device_reads import GOLDEN, Answers, DeviceReads, place_of
 from .graph_rows import (
     ELEMENT_BY_ELEMENT,
     OPERANDS,
@@ -25,13 +25,12 @@ from .graph_rows import (
     is_last_dimension,
     is_row_by_row,
     kept,
-    largest_of,
     layer_of,
     result_of,
     rows_of,
     sizes_before,
 )
-from .later import Part, combined, value_of
+from .later import Part, combined, rows_spared
 
 LEAST_WIDTH: Final = 16
 """Of rows that are gathered: a product of fewer columns costs no more than gathering its result."""
@@ -84,11 +83,7 @@ def gathered_of(
         wide = result_of(one.node)[-1] > MOST_WIDER * one.inputs
         if name_of(one.node) in ROW_BY_ROW and one.inputs >= LEAST_WIDTH and not wide:
             found.append((rows.before(one.node), layer_of(one)))
-
-    def known(answers: Answers | None) -> Rows | None:
-        return largest_of([(1.0 - value_of(part, answers), one) for part, one in found], whole)
-
-    return known if any(callable(part) for part, _ in found) else known(None)
+    return rows_spared(found, whole)
 
 
 class _Rows:
@@ -167,8 +162,7 @@ class _Rows:
     def _differ(self, product: Any) -> Part:
         """Of the program's own rows, those that differ: the coordinates of a grid, repeated for
         each sample of a batch."""
-        place = "cpu" if self._reads is None else self._reads.place
-        rows = kept(product, OPERANDS[name_of(product)][0], place)
+        rows = kept(product, OPERANDS[name_of(product)][0], place_of(self._reads))
         if rows is None or rows.dim() != 2 or not len(rows) >= FEWEST_ROWS:
             return 1.0
         if rows.size(1) > WIDEST or not rows.size(1):

@@ -2,7 +2,8 @@
 made of, and what it has kept of them."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from ..loaders import runs_no_code
@@ -68,8 +69,12 @@ def kept(node: Any, name: str, place: str = "cpu") -> Any:
 
 def span_of(tensor: Any) -> int:
     """Elements of memory from a tensor's first to its last; 0 of one that has none."""
-    sizes = zip(tensor.shape, tensor.stride(), strict=True)
-    return 1 + sum((size - 1) * stride for size, stride in sizes) if tensor.numel() else 0
+    return span(tensor.shape, tensor.stride()) if tensor.numel() else 0
+
+
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """The same of some elements that lie so."""
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def held(node: Any, name: str) -> Any:
@@ -97,6 +102,11 @@ def inputs_of(node: Any) -> int:
     except (AttributeError, RuntimeError):
         found = held(node, first)
         return 0 if found is None else int(found.size(-1))
+
+
+def flops_of(product: Any) -> int:
+    """Of the forward of a node that multiplies; 0 where its shapes are not known."""
+    return 2 * prod(result_of(product)) * inputs_of(product)
 
 
 def result_of(node: Any) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """Parts that are known at once, or as soon as what was asked of a device has arrived."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .device_reads import Answers
+from .graph_rows import Layer, Rows, largest_of
 
 Part = float | Callable[[Answers], float]
 """0 to 1; or what makes it of what arrives."""
@@ -21,6 +22,18 @@ def combined(function: Callable[..., float], *parts: Part) -> Part:
     if any(map(callable, parts)):
         return _Combined(function, parts)
     return function(*parts)
+
+
+def rows_spared(
+    found: Sequence[tuple[Part, Layer]], whole: int
+) -> Rows | Callable[[Answers], Rows | None] | None:
+    """Of layers, each with the part of its rows that is needed, as `largest_of`: now, or as soon as
+    all parts are known."""
+
+    def known(answers: Answers | None) -> Rows | None:
+        return largest_of([(1.0 - value_of(part, answers), one) for part, one in found], whole)
+
+    return known if any(callable(part) for part, _ in found) else known(None)
 
 
 class _Combined:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from ..loaders import is_dispatched
 from .autocast import name_of
-from .device_reads import Answers, DeviceReads
+from .device_reads import Answers, DeviceReads, place_of
 from .gathered import gathered_of
-from .graph_rows import OPERANDS, Product, held, inputs_of, kept, result_of
+from .graph_rows import OPERANDS, Product, flops_of, held, inputs_of, kept, result_of
 from .same_products import same_among, same_on_device
 from .unused_rows import unused_rows_of
 from .users import Users, parameter_of
@@ -44,9 +44,7 @@ def products_among(
     dispatch mode, which would see it, or of a tensor's subclass. `is_whole`: nothing but what
     `users` holds uses any result. `reads` takes what lies on a device, and was begun; without it
     operands are read on the host alone."""
-    torch = sys.modules["torch"]
-    place = "cpu" if reads is None else reads.place
-    found = [] if is_dispatched(torch) else list(_products(users, place, torch))
+    found = [] if is_dispatched(sys.modules["torch"]) else list(_products(users, place_of(reads)))
     closed = [_closed_flops(one) for one in users] if found else []
     whole = sum(one.flops for one in found) + sum(filter(None, closed))
     recomputed = _recomputed(found, whole, users)
@@ -79,7 +77,7 @@ def _matrix(weight: Any) -> int:
     return int(weight.numel()) if weight is not None and weight.dim() > 1 else 0
 
 
-def _products(nodes: Iterable[Any], place: str, torch: Any) -> Iterator[Product]:
+def _products(nodes: Iterable[Any], place: str) -> Iterator[Product]:
     count = 0
     for node in nodes:
         if (names := OPERANDS.get(name_of(node))) is None:
@@ -88,8 +86,7 @@ def _products(nodes: Iterable[Any], place: str, torch: Any) -> Iterator[Product]
         if count > MOST_PRODUCTS + 1:
             return
         first, second = (kept(node, name, place) for name in names)
-        inputs = inputs_of(node)
-        yield Product(node, 2 * prod(result_of(node)) * inputs, inputs, first, second)
+        yield Product(node, flops_of(node), inputs_of(node), first, second)
 
 
 def _recomputed(products: Iterable[Product], whole: int, nodes: Iterable[Any]) -> Any:

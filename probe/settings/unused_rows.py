@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from .autocast import is_leaf, name_of
-from .device_reads import Answers, DeviceReads
+from .device_reads import Answers, DeviceReads, place_of
 from .graph_rows import (
     ROW_BY_ROW,
     VIEWS,
@@ -21,13 +21,12 @@ from .graph_rows import (
     is_last_dimension,
     is_row_by_row,
     kept,
-    largest_of,
     layer_of,
     result_of,
     rows_of,
     sizes_before,
 )
-from .later import Part, combined, value_of
+from .later import Part, combined, rows_spared
 from .users import Users
 
 LOSSES: Final = ("NllLossBackward0", "NllLoss2DBackward0")
@@ -59,11 +58,7 @@ def unused_rows_of(
         for one in products
         if name_of(one.node) in ROW_BY_ROW and one.inputs >= LEAST_WIDTH
     ]
-
-    def known(answers: Answers | None) -> Rows | None:
-        return largest_of([(1.0 - value_of(part, answers), one) for part, one in found], whole)
-
-    return known if any(callable(part) for part, _ in found) else known(None)
+    return rows_spared(found, whole)
 
 
 class _Walk:
@@ -126,7 +121,7 @@ class _Walk:
         return self._read(other, _not_all_zero)
 
     def _kept(self, node: Any, name: str) -> Any:
-        return kept(node, name, "cpu" if self._reads is None else self._reads.place)
+        return kept(node, name, place_of(self._reads))
 
     def _read(self, tensor: Any, counts: Callable[[Any], Any]) -> Part:
         """The part of a tensor that counts, now or as it arrives."""
