@@ -29,7 +29,9 @@ def allocator(window: StepWindow) -> Finding | None:
     device is asked for memory in every step, or allocations have to empty the cache: launching does
     not explain that."""
     if not window.gpu_present:
-        return page_faults(window, _of_needless_tensors(window))
+        # Who brings them is looked for where there are any.
+        any_at_all = page_faults(window) is not None
+        return page_faults(window, _of_needless_tensors(window)) if any_at_all else None
     known, ledger = window.activity, idle_ledger(window)
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
