@@ -269,12 +269,12 @@ def steps_of(pid: int) -> int:
 
 
 def _dated(provider: SnapshotProvider) -> JobVerdict | None:
-    """Once the job's verdict is that a rank is late, and since when."""
+    """Once the job's verdict is that a rank is late, and since when: until a new step has ended the
+    verdict stays the one from before its collectives were read."""
     job = provider.snapshot().job
     if job is None or job.late is None or job.finding.kind != "straggler":
         return None
-    found = job.late.lateness
-    return job if found is not None and found.since_step is not None else None
+    return job if "since" in job.finding.headline else None
 
 
 def _by_collectives(provider: SnapshotProvider) -> Snapshot | None:
