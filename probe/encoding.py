@@ -25,6 +25,7 @@ SETTINGS: Final = (
     *("same_products", "gathered_products", "unused_products", "resting_parameters"),
     *("recomputed_products", "repeated_backward", "penalty", "attention_weights"),
     "diagonal_solves",
+    "formats",
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

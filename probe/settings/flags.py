@@ -26,7 +26,7 @@ def flags() -> dict[str, Any]:
         "cudnn_tf32": _cudnn_tf32(torch),
         "failed_guard": _failed_guard(),
         "training_thread": get_native_id(),
-        "cpu_bf16": _cpu_bf16(torch),
+        "cpu_bf16": multiplies_bf16(torch),
         "cpu_intel": _cpu_intel(),
     }
 
@@ -79,7 +79,7 @@ def _cudnn_tf32(torch: Any) -> bool | None:
     return None if older is None else bool(older())
 
 
-def _cpu_bf16(torch: Any) -> bool | None:
+def multiplies_bf16(torch: Any) -> bool | None:
     """Whether this CPU multiplies bf16 in one instruction; None where this torch does not know."""
     asked = (
         getattr(torch.cpu, name, None)

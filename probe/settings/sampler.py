@@ -6,8 +6,9 @@ caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten s
 for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
 and 200 us. The first sample of an optimizer takes 1 us a tensor more; where tall parameters have
 most of its bytes, tables are looked for once, for 10 ms at the most (`tables`). On a CPU the
-operations of a graph are counted in a thousandth of the time at the most (`operations`). With
-several optimizers a turn has a whole way from step to step of each (`cleared`).
+operations of a graph are counted in a thousandth of the time at the most (`operations`), and its
+layers are tried in other formats once, in a thirtieth of some seconds (`formats`). With several
+optimizers a turn has a whole way from step to step of each (`cleared`).
 
 The training thread itself loads this package, at the first sample: most runs are never watched.
 """
@@ -22,11 +23,13 @@ from .autocast import autocast_of, first_of, parameter_type_of
 from .backwards import Backwards
 from .cleared import CLEARED, Cleared, Owners
 from .flags import flags
+from .formats import Formats
 from .operations import Operations
 from .optimizers import Optimizers
 from .products import UNUSED_ROWS
 from .tables import TABLE, tables_of
 from .unused import UNUSED, Unused
+from .users import users_below
 
 AGAIN_NS: Final = 500_000_000
 """Between two samples at a backward, however long the turn. One is asked for each second: half of
@@ -52,6 +55,7 @@ class SettingsSampler:
         self._owned_ns = -WALK_AGAIN_NS
         self._operations = Operations(recorder.now_ns)
         self._several = Backwards(recorder.now_ns)
+        self._formats = Formats(recorder.now_ns)
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
         self._backwards = 0
@@ -126,6 +130,15 @@ class SettingsSampler:
         if tables:
             rows = tables_of(first.grad_fn, tables, held)
             self.reading = {**self.reading, **(rows or dict.fromkeys(TABLE))}
+        if not self._formats.is_over and first.device.type == "cpu":
+            self._try_formats(first.grad_fn)
+
+    def _try_formats(self, root: Any) -> None:
+        """Where its net is in float32, and autocast was seen to be off."""
+        if self.reading.get("autocast") == "" and self.reading.get("parameter_dtype") == "float32":
+            if not self._formats.is_planned:
+                self._formats.plan(users_below(root)[1])
+            self.reading = {**self.reading, **self._formats.turn()}
 
     def _at_end(self, _roots: Any) -> None:
         self._cleared.ended()

@@ -153,6 +153,8 @@ class Note:
     source: EvidenceSource
     urgent: bool = False
     """It is worth more than what holds the run back: it is on every view, below the headline."""
+    gain: float | None = None
+    """Steps a second after over before, where that is forecast."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,10 +115,10 @@ def test_a_cpu_multiplies_bf16_where_any_of_its_units_does() -> None:
         asked = {f"_is_{name}_supported": (lambda has=has: has) for name, has in supported.items()}
         return SimpleNamespace(cpu=SimpleNamespace(**asked))
 
-    assert flags._cpu_bf16(cpu(avx512_bf16=True, amx_tile=False)) is True
-    assert flags._cpu_bf16(cpu(avx512_bf16=False, amx_tile=True)) is True
-    assert flags._cpu_bf16(cpu(avx512_bf16=False)) is False
-    assert flags._cpu_bf16(cpu()) is None, "an older torch"
+    assert flags.multiplies_bf16(cpu(avx512_bf16=True, amx_tile=False)) is True
+    assert flags.multiplies_bf16(cpu(avx512_bf16=False, amx_tile=True)) is True
+    assert flags.multiplies_bf16(cpu(avx512_bf16=False)) is False
+    assert flags.multiplies_bf16(cpu()) is None, "an older torch"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_plain_loop_shows_its_optimizer_and_its_switches(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
     seen = run.seen(lambda: plain(net, optimizer))
-    assert (seen.threads, seen.cpu_bf16) == (torch.get_num_threads(), flags._cpu_bf16(torch))
+    assert (seen.threads, seen.cpu_bf16) == (torch.get_num_threads(), flags.multiplies_bf16(torch))
     assert not any((seen.anomaly, seen.deterministic, seen.cudnn_benchmark))
     assert (seen.matmul_precision, seen.cudnn_tf32) == ("highest", True)
     assert (seen.autocast, seen.scaler) == ("" if TYPED else None, False)

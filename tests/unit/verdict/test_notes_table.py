@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuwatch.tui.settings import Settings
+from gpuwatch.tui.settings import FormatTimes, Settings
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note
@@ -103,6 +103,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
     in_order = (*heads, pairs)
     scores = in_net(*((0.1, f"a (train.py:{at})", line) for at, line in enumerate(in_order, 6)))
     fused = settings(fused=True, parameter_device="cpu")
+    in_bf16 = FormatTimes(part=1.0, now_us=90_000, channels_last_us=90_000, bf16_us=45_000)
     several = [
         on_gpu(off, stacks=place, **short),
         on_gpu(settings(scaler=True), loaders=(bare,), gpu_memory=(FULL,), **of_the_gpu),
@@ -119,6 +120,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         packed_reviews(),
         convolutions(),
         window(even(60, **STEP), stacks=scores, gpu_present=True),
+        window(even(60, **STEP), settings=settings(autocast="", formats=in_bf16)),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

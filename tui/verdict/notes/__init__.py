@@ -5,9 +5,11 @@ measured; a note whose cost was not measured has none.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ..findings import Finding, Note
+from ..forecast.interval import forecast_of
 from ..thresholds.causes import NOTE_LEAVE_TIMES
 from ..window import StepWindow, WindowT
 from .data import (
@@ -29,6 +31,7 @@ from .training import (
     deterministic,
     emptied_cache,
     float64,
+    in_bf16,
     kept_gradients,
     memory_full,
     one_by_one,
@@ -62,6 +65,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (mixed_lengths, "about one length"),
     (one_thread, "set_num_threads"),
     (channels_last, "channels_last"),
+    (in_bf16, "torch.bfloat16"),
     (pinned_short, "pin_memory"),
     (memory_full, "torch.utils.checkpoint"),
 )
@@ -86,8 +90,10 @@ class NoteReporter:
             return ()
         advised = [advice for finding in findings for advice in finding.advice]
         notes = [(self._held_note(rule, window), word) for rule, word in rows]
+        forecast = forecast_of(findings[0])
+        least = 1.0 if forecast is None else forecast.speedup
         return tuple(
-            note
+            replace(note, urgent=note.urgent or (note.gain is not None and note.gain > least))
             for note, word in notes
             if note is not None and not any(word in advice for advice in advised)
         )

@@ -1,6 +1,7 @@
 """Nothing wrong, and what the limit is then."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...steps import Step
@@ -16,6 +17,7 @@ from ..code_places import (
 )
 from ..findings import Evidence, Finding
 from ..format import cores, percent
+from ..other_format import other_format, tried_formats, tried_words
 from ..place_names import function_of, place_evidence
 from ..scoring import state
 from ..step_time import paused_of, spent
@@ -132,12 +134,20 @@ def healthy(window: StepWindow) -> Finding | None:
         advice.append(BF16)
     if (instead := by_channels_last(window)) is not None:
         advice.append(instead)
+    faster = other_format(window)
+    if faster is not None:
+        advice.insert(0, faster.line)
+    if (tried := tried_formats(window)) is not None and (text := tried_words(tried)):
+        evidence.insert(1, Evidence(text, "hook", tried.part))
     headline = f"no cause above {percent(ENTER_SHARE)}"
     if paused >= ENTER_SHARE:
         headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"
     elif compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
-    return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+    if faster is not None:
+        headline += f", faster in {faster.name}"
+    found = state("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+    return found if faster is None else replace(found, forecast=faster.forecast)
 
 
 def more_threads(window: StepWindow) -> int | None:
@@ -169,6 +179,8 @@ def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
     settings = window.settings
     if settings is None or called is None or called.each_ns < BF16_FROM_NS:
         return False
+    if tried_formats(window) is not None:
+        return False
     if settings.autocast != "" or settings.parameter_dtype != "float32":
         return False
     inside = forward_of_net(window)
@@ -180,9 +192,11 @@ def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
 
 def by_channels_last(window: StepWindow) -> str | None:
     """The advice, with what it gave in nets whose forward is mostly convolutions, as this one's is
-    by samples; None for others, beside InstanceNorm, which has no kernel for that order, and on a
-    GPU."""
+    by samples; None for others, beside InstanceNorm, which has no kernel for that order, on a GPU,
+    and once it has been tried."""
     settings = window.settings
+    if tried_formats(window) is not None:
+        return None
     inside = forward_of_net(window)
     if window.gpu_present or settings is None or not settings.filters or not inside:
         return None

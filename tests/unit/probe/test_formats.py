@@ -1,0 +1,149 @@
+"""Layers of a run that are tried in other formats."""
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from gpuwatch.probe.settings.formats import AT_ONCE_NS, FORMATS, MOST_LOOKS, PAUSE, Formats
+from gpuwatch.probe.settings.layers import Convolution
+from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
+from gpuwatch.probe.settings.users import users_below
+from tests.unit.probe.held_clock import watched
+
+
+def net_of(*middle: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), *middle, nn.Flatten(), nn.LazyLinear(4))
+
+
+def nodes_of(net: nn.Module, samples: int = 4) -> Iterable[Any]:
+    loss = cross_entropy(net(torch.randn(samples, 3, 12, 12)), torch.zeros(samples).long())
+    return users_below(loss.grad_fn)[1]
+
+
+def planned(net: nn.Module, tick_ns: int) -> Formats:
+    """With a clock that goes on by so much whenever it is read: a run takes one tick."""
+    clock = count(0, tick_ns)
+    made = Formats(lambda: next(clock))
+    made.plan(nodes_of(net))
+    return made
+
+
+def tried(made: Formats, most: int = 10_000) -> dict[str, Any]:
+    for _ in range(most):
+        if found := made.turn():
+            return found
+    raise AssertionError("it did not end")
+
+
+def test_layers_that_are_alike_are_tried_once_and_count_as_often_as_they_are() -> None:
+    """Two convolutions of one shape, another one, and a linear layer: each takes a tick."""
+    same = [nn.Conv2d(8, 8, 3, padding=1) for _ in range(2)]
+    made = planned(net_of(*same), tick_ns=100_000)
+    part, now_us, last_us, bf16_us = tried(made)[FORMATS]
+    assert part == 1.0
+    assert (now_us, last_us, bf16_us) == (400, 400, 400)
+    assert made.is_over
+
+
+def test_what_takes_little_is_not_tried() -> None:
+    """A part of the time stands for all of it."""
+    many = [nn.Conv2d(8, 8, 1) for _ in range(20)]
+    part, now_us, *_ = tried(planned(net_of(*many), tick_ns=100_000))[FORMATS]
+    assert part == pytest.approx(20 / 22, abs=1e-9)
+    assert now_us == 2_200
+
+
+def test_trying_takes_a_small_part_of_the_time() -> None:
+    """A run of a layer takes 10 ms: 20 ms at once are over after the first layer, of three runs."""
+    now = [0]
+
+    def clock() -> int:
+        now[0] += 10_000_000
+        return now[0]
+
+    made = Formats(clock)
+    made.plan(nodes_of(net_of()))
+    assert made.turn() == {}
+    took_ns, waits = now[0], 0
+    assert took_ns > AT_ONCE_NS
+    while not made.turn():
+        waits += 1
+        now[0] += 1_000_000
+    assert now[0] > PAUSE * took_ns / 2
+
+
+@pytest.mark.parametrize("off", ["autocast", "profiler", "mode"])
+def test_nothing_of_the_programs_sees_it(off: str) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    made = planned(net_of(), tick_ns=1_000)
+    seen: dict[str, Any] = {
+        "autocast": torch.autocast("cpu", torch.bfloat16),
+        "profiler": torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
+        "mode": FlopCounterMode(display=False),
+    }
+    with seen[off]:
+        assert made.turn() == {}
+    assert tried(made)
+
+
+def test_an_operator_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("could not create a primitive")
+
+    made = planned(net_of(), tick_ns=1_000)
+    monkeypatch.setattr(Convolution, "made", fails)
+    assert tried(made) == {FORMATS: None}
+    assert made.is_over
+
+
+def test_commands_that_are_off_keep_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUWATCH_CONTROL", "0")
+    assert Formats(lambda: 0).is_over
+
+
+def test_a_net_without_products_is_looked_at_a_few_times() -> None:
+    made = Formats(lambda: 0)
+    for _ in range(MOST_LOOKS):
+        assert not made.is_over
+        made.plan(users_below((2 * torch.ones(3, requires_grad=True)).sum().grad_fn)[1])
+    assert made.is_over
+
+
+def losses(probed: bool) -> tuple[list[float], dict[str, Any]]:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Dropout(0.5), nn.Flatten(), nn.Linear(800, 4))
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    found = []
+    with watched() as run:
+        sampler, ticks = SettingsSampler(run.recorder), count(0, 1_000)
+        sampler._formats = Formats(lambda: next(ticks))  # the recorder's clock is held
+        for _ in range(40):
+            run.clock.work(AGAIN_NS / 1e6)
+            if probed:
+                sampler.ask()
+            optimizer.zero_grad()
+            loss = cross_entropy(net(torch.randn(4, 3, 12, 12)), torch.zeros(4).long())
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        assert not run.failures
+        return found, sampler.reading
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata"),
+    reason="the graph of this torch (2.4) tells no types",
+)
+def test_a_loop_under_the_hooks_has_them_and_the_very_same_losses() -> None:
+    bare, _ = losses(probed=False)
+    seen, reading = losses(probed=True)
+    assert seen == bare
+    part, *took_us = reading[FORMATS]
+    assert part == 1.0
+    assert took_us == [2, 2, 2]

@@ -1,0 +1,95 @@
+"""What channels_last or bf16 gives a net on a CPU, by what the probe has tried in the run itself
+(`probe.settings.formats`)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..settings import FormatTimes
+from .findings import Forecast
+from .format import times
+from .step_time import spent
+from .thresholds.hysteresis import ENTER_SHARE
+from .window import StepWindow
+
+CHANNELS_LAST_LINE: Final = "net.to(memory_format=torch.channels_last), and its batches likewise"
+BF16_LINE: Final = 'torch.autocast("cpu", torch.bfloat16) around the forward'
+BESIDE_IN_BF16: Final = 0.25
+"""Part of what is no product that goes in bf16, for it moves half the bytes, in more calls…"""
+BESIDE_MOST: Final = 0.3
+"""…and at the most so much of what products save: in 15 nets on two cores (torch 2.13) 0.0 to
+0.5."""
+ERROR: Final = (0.75, 1.35)
+"""Gains measured over gains forecast of those 15 nets, in both formats: 0.77 to 1.33 in nine of
+ten."""
+AS_GOOD: Final = 0.9
+"""Part of what bf16 gives for which channels_last is preferred: numbers stay those of float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFormat:
+    """One that is faster."""
+
+    line: str
+    """What to write."""
+    name: str
+    """ "bf16", "channels_last", "bf16 and channels_last"."""
+    in_bf16: bool
+    forecast: Forecast
+
+
+def other_format(window: StepWindow) -> OtherFormat | None:
+    """The one that gives most; None where none gives a tenth, or none was tried."""
+    tried = tried_formats(window)
+    if tried is None or tried.now_us <= 0:
+        return None
+    last = _gain(window, tried, tried.channels_last_us, 0.0)
+    is_tried = tried.bf16_us != tried.channels_last_us
+    bf16 = _gain(window, tried, tried.bf16_us, BESIDE_IN_BF16) if is_tried else 0.0
+    orders = tried.channels_last_us < tried.now_us
+    gain = max(last, bf16)
+    if 1 - 1 / max(gain, 1.0) < ENTER_SHARE:
+        return None
+    if last >= AS_GOOD * bf16:
+        return OtherFormat(CHANNELS_LAST_LINE, "channels_last", False, _around(last))
+    line = f"{BF16_LINE}, and {CHANNELS_LAST_LINE}" if orders else BF16_LINE
+    name = "bf16 and channels_last" if orders else "bf16"
+    return OtherFormat(line, name, True, _around(bf16))
+
+
+def tried_formats(window: StepWindow) -> FormatTimes | None:
+    """What the probe has tried; None on a GPU, under autocast, and until all is tried."""
+    settings = window.settings
+    if window.gpu_present or settings is None or settings.autocast != "":
+        return None
+    return settings.formats
+
+
+def tried_words(tried: FormatTimes) -> str:
+    """What it has shown: "its products, tried in this run: 1.3x as fast in channels_last, 2.1x in
+    bf16"; "" where nothing could be tried."""
+    parts = []
+    if tried.channels_last_us != tried.now_us:
+        parts.append(f"{times(tried.now_us / tried.channels_last_us)} as fast in channels_last")
+    if tried.bf16_us != tried.channels_last_us:
+        parts.append(f"{times(tried.now_us / tried.bf16_us)} as fast in bf16")
+    return f"its products, tried in this run: {', '.join(parts)}" if parts else ""
+
+
+def _gain(window: StepWindow, tried: FormatTimes, took_us: int, beside: float) -> float:
+    """Steps a second after over before: the products' part of forward and backward takes as much
+    less as it did when it was tried, and of the rest of these `beside` goes as well."""
+    rows = window.steps
+    net_ns = sum(row.forward_ns + row.backward_ns for row in rows)
+    backwards = sum(row.backwards for row in rows)
+    if not net_ns or not backwards:
+        return 1.0
+    products = min(1.0, 1_000 * tried.now_us * backwards / net_ns)
+    saved = products * (1 - took_us / tried.now_us)
+    saved += min(beside * (1 - products), BESIDE_MOST * max(0.0, saved))
+    of_step = min(1.0, net_ns / max(1, spent(rows).wall_ns))
+    return 1 / (1 - of_step * saved)
+
+
+def _around(gain: float) -> Forecast:
+    low, high = ERROR
+    return Forecast(gain, max(1.0, low * gain), high * gain)
