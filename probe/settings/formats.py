@@ -4,9 +4,9 @@ other machines has it (public scripts on two cores gained 0.7 to 2.4x by bf16).
 
 Once in the life of a process, while somebody watches, on a CPU and in float32 alone. A backward of
 the loop shows the layers; before later ones each is computed a few times, a part of its samples,
-for some milliseconds, and then not again for `PAUSE` times as long: a thirtieth of the time until
-all are known, and 2 s in all at the most. The program's numbers, and what it draws at random, stay
-as they are.
+for some milliseconds, and then not again for `PAUSE` times as long: a twentieth of the time until
+all are known, and 2 s in all at the most (0.1 to 0.6 s in 17 nets on two cores). The program's
+numbers, and what it draws at random, stay as they are.
 """
 
 import sys
@@ -27,12 +27,16 @@ MOST_TRIED: Final = 8
 ENOUGH: Final = 0.9
 """Of what these take, in the layers that are tried in other formats."""
 FLOPS: Final = 150_000_000
-"""Of a forward that is tried, for each thread: 2 to 5 ms with its backward on cores with AVX512."""
+"""Of a forward that is tried, for each thread: 2 to 5 ms with its backward on cores with AVX512…"""
+LONG_NS: Final = 15_000_000
+"""…and what such a run is cut to where it took longer: depthwise convolutions take ten times as
+long for theirs, but less so of fewer samples, whose results stay in the caches."""
 TIMED: Final = 2
-"""Runs, of which the shorter counts, behind one that warms up."""
+"""Runs in each format, of which the shorter counts, behind one that warms up; one where those two
+took `LONG_NS`."""
 AT_ONCE_NS: Final = 20_000_000
 """Layers are tried one after the other for so long."""
-PAUSE: Final = 30
+PAUSE: Final = 20
 MOST_NS: Final = 2_000_000_000
 MOST_LOOKS: Final = 8
 """At graphs in which nothing could be tried."""
@@ -94,11 +98,14 @@ class Formats:
         return {FORMATS: found}
 
     def _try(self, layer: tuple[Layer, int]) -> None:
+        most = FLOPS * sys.modules["torch"].get_num_threads()
         if self._largest is None:
-            self._now_of[layer] = self._times(*layer, (Format.NOW,))[Format.NOW]
+            self._now_of[layer] = self._times(*layer, (Format.NOW,), most)[Format.NOW]
             self._choose()
         else:
-            for form, ns in self._times(*layer, tuple(Format)).items():
+            whole = layer[0].flops * layer[1]
+            most = min(most, round(LONG_NS * whole / max(1.0, self._now_of[layer])))
+            for form, ns in self._times(*layer, tuple(Format), most).items():
                 self._took_ns[form] += ns
 
     def _choose(self) -> None:
@@ -120,15 +127,15 @@ class Formats:
         now, last, bf16 = (round(took / 1_000 / part) for took in self._took_ns.values())
         return part, now, last, bf16
 
-    def _times(self, layer: Layer, count: int, forms: Iterable[Format]) -> dict[Format, float]:
-        """What all of a backward's layers of that kind take in each format, ns: in one that is not
-        for them as long as in the one before."""
+    def _times(
+        self, layer: Layer, count: int, forms: Iterable[Format], most: int
+    ) -> dict[Format, float]:
+        """What all of a backward's layers of that kind take in each format, ns, by runs of so much
+        arithmetic: in one that is not for them as long as in the one before."""
         torch: Any = sys.modules["torch"]
-        cut = layer.at_most(FLOPS * torch.get_num_threads())
+        cut = layer.at_most(most)
         factor = count * layer.flops / cut.flops
-        offered = [
-            form for form in cut.formats() if form is not Format.BF16 or multiplies_bf16(torch)
-        ]
+        offered = cut.formats() if multiplies_bf16(torch) else cut.formats()[:-1]
         with torch.enable_grad():  # else an LSTM keeps nothing for its backward
             took = {
                 form: factor * self._shortest_ns(cut.made(form))
@@ -139,8 +146,8 @@ class Formats:
         return {form: (before := took.get(form, before)) for form in forms}
 
     def _shortest_ns(self, run: Callable[[], None]) -> int:
-        times = []
-        for _ in range(1 + TIMED):
+        times: list[int] = []
+        while len(times) < 2 or (len(times) <= TIMED and sum(times) < LONG_NS):
             begun_ns = self._now_ns()
             run()
             times.append(self._now_ns() - begun_ns)
