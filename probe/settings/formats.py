@@ -34,7 +34,7 @@ long for theirs, but less so of fewer samples, whose results stay in the caches.
 TIMED: Final = 2
 """Runs in each format, of which the shorter counts, behind one that warms up; one where those two
 took `LONG_NS`."""
-AT_ONCE_NS: Final = 20_000_000
+AT_ONCE_NS: Final = 40_000_000
 """Layers are tried one after the other for so long."""
 PAUSE: Final = 20
 MOST_NS: Final = 2_000_000_000
@@ -51,10 +51,12 @@ class Formats:
         """Layers that are to be tried, and how often a backward has each."""
         self._now_of: dict[tuple[Layer, int], float] = {}
         """What all of one backward take as they are, ns, of each that was timed."""
-        self._largest: list[tuple[Layer, int]] | None = None
-        """Those that take most of it; None until all are timed."""
+        self._are_chosen = False
+        """All were timed, and those that take most of it are left."""
         self._took_ns = dict.fromkeys(Format, 0.0)
         """Of one backward and its forward, those that were tried."""
+        self._part = 0.0
+        """Of the time of all, what these take."""
         self._again_ns = 0
         self._spent_ns = 0
         self._looks = 0
@@ -79,27 +81,24 @@ class Formats:
         now_ns = self._now_ns()
         if not self._left or now_ns < self._again_ns or not _may_compute():
             return {}
-        until_ns = now_ns + AT_ONCE_NS
-        while self._left and self._now_ns() < until_ns:
-            layer = self._left.pop(0)
+        ended_ns = now_ns
+        while self._left and ended_ns - now_ns < AT_ONCE_NS:
             try:
-                self._try(layer)
+                self._try(self._left.pop(0))
             except RuntimeError:  # an operator that this torch has not, or no memory for it
-                self._left.clear()
-                self._largest = None
-        ended_ns = self._now_ns()
+                self._left, self._part = [], 0.0
+            ended_ns = self._now_ns()
         self._again_ns = ended_ns + PAUSE * (ended_ns - now_ns)
         self._spent_ns += ended_ns - now_ns
         if self._left and self._spent_ns < MOST_NS:
             return {}
         self.is_over = True
-        found = None if self._left or not self._largest else self._found()
         self._left = []
-        return {FORMATS: found}
+        return {FORMATS: self._found() if self._part else None}
 
     def _try(self, layer: tuple[Layer, int]) -> None:
         most = FLOPS * sys.modules["torch"].get_num_threads()
-        if self._largest is None:
+        if not self._are_chosen:
             self._now_of[layer] = self._times(*layer, (Format.NOW,), most)[Format.NOW]
             self._choose()
         else:
@@ -107,23 +106,22 @@ class Formats:
             most = min(most, round(LONG_NS * whole / max(1.0, self._now_of[layer])))
             for form, ns in self._times(*layer, tuple(Format), most).items():
                 self._took_ns[form] += ns
+            self._part += self._now_of[layer] / sum(self._now_of.values())
 
     def _choose(self) -> None:
         """The layers that take most of the time, once all were timed as they are."""
         if self._left:
             return
+        self._are_chosen = True
         whole, taken = sum(self._now_of.values()), 0.0
-        self._largest = []
         for layer in sorted(self._now_of, key=self._now_of.__getitem__, reverse=True):
-            if taken < ENOUGH * whole and len(self._largest) < MOST_TRIED:
-                self._largest.append(layer)
+            if taken < ENOUGH * whole and len(self._left) < MOST_TRIED:
+                self._left.append(layer)
                 taken += self._now_of[layer]
-        self._left = list(self._largest)
 
     def _found(self) -> tuple[float, int, int, int]:
         """The fields of `settings.FormatTimes`."""
-        tried = sum(map(self._now_of.__getitem__, self._largest or ()))
-        part = tried / sum(self._now_of.values())
+        part = min(1.0, self._part)
         now, last, bf16 = (round(took / 1_000 / part) for took in self._took_ns.values())
         return part, now, last, bf16
 

@@ -77,6 +77,14 @@ def test_trying_takes_a_small_part_of_the_time() -> None:
     assert now[0] > PAUSE * took_ns / 2
 
 
+def test_what_was_tried_when_the_time_was_over_stands_for_all() -> None:
+    """Others take the cores, and runs take ten times as long: so each is of one sample of four."""
+    made = planned(net_of(nn.Conv2d(8, 8, 3)), tick_ns=50_000_000)
+    part, now_us, *_ = tried(made)[FORMATS]
+    assert 0 < part < 1
+    assert now_us == pytest.approx(3 * 4 * 50_000, rel=0.01)
+
+
 @pytest.mark.parametrize("off", ["autocast", "profiler", "mode"])
 def test_nothing_of_the_programs_sees_it(off: str) -> None:
     from torch.utils.flop_counter import FlopCounterMode
