@@ -125,7 +125,13 @@ def _evidence(evidence: Evidence) -> Record:
 
 
 def _note(note: Note) -> Record:
-    return {"text": note.text, "cost": note.cost, "source": note.source}
+    return {
+        "text": note.text,
+        "cost": note.cost,
+        "source": note.source,
+        "urgent": note.urgent,
+        "speedup": number(note.gain),
+    }
 
 
 def _contributor(finding: Finding) -> Record:

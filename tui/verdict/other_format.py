@@ -45,14 +45,14 @@ def other_format(window: StepWindow) -> OtherFormat | None:
     last = _gain(window, tried, tried.channels_last_us, 0.0)
     is_tried = tried.bf16_us != tried.channels_last_us
     bf16 = _gain(window, tried, tried.bf16_us, BESIDE_IN_BF16) if is_tried else 0.0
-    orders = tried.channels_last_us < tried.now_us
+    has_pictures = tried.channels_last_us != tried.now_us  # bf16 was tried in that order
     gain = max(last, bf16)
     if 1 - 1 / max(gain, 1.0) < ENTER_SHARE:
         return None
     if last >= AS_GOOD * bf16:
         return OtherFormat(CHANNELS_LAST_LINE, "channels_last", False, _around(last))
-    line = f"{BF16_LINE}, and {CHANNELS_LAST_LINE}" if orders else BF16_LINE
-    name = "bf16 and channels_last" if orders else "bf16"
+    line = f"{BF16_LINE}, and {CHANNELS_LAST_LINE}" if has_pictures else BF16_LINE
+    name = "bf16 and channels_last" if has_pictures else "bf16"
     return OtherFormat(line, name, True, _around(bf16))
 
 

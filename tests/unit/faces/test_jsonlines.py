@@ -202,7 +202,9 @@ def test_the_ranks_of_this_host_show_which_is_late() -> None:
 
 
 def test_notes_and_their_costs() -> None:
-    shown = replace(picture().verdict, notes=(NOTES[1], replace(NOTES[0], cost=None)))
+    shown = replace(
+        picture().verdict, notes=(NOTES[1], replace(NOTES[0], cost=None, urgent=True, gain=1.5))
+    )
     one = record(picture(verdict=shown), False)
     check(one)
     assert one["verdict"]["notes"] == [
@@ -210,8 +212,16 @@ def test_notes_and_their_costs() -> None:
             "text": "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)",
             "cost": "3% of main-thread samples are in it",
             "source": "py-spy",
+            "urgent": False,
+            "speedup": None,
         },
-        {"text": NOTES[0].text, "cost": None, "source": "hook"},
+        {
+            "text": NOTES[0].text,
+            "cost": None,
+            "source": "hook",
+            "urgent": True,
+            "speedup": 1.5,
+        },
     ]
     assert record(picture(), False)["verdict"]["notes"] == []
 
