@@ -51,6 +51,8 @@ that has one; tensors; bytes; of its first tensor the device's type, and whether
 memory (None where it is not on the CPU, and while no accelerator is used); its tokens, where it may
 be a text; what the batch's attention mask shows; of it and what it holds, where these are lists or
 tuples, how long they are."""
+PADDING: Final = 6
+"""Where of these its mask is."""
 
 
 class LoaderWatch:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from . import clock
 from .figures import StepCount, unseen
+from .loaders import PADDING
 from .recorder import ENTRIES, MOST_RARE, Recorder
 from .state_page import StatePage
 from .wire import marks, page
@@ -67,7 +68,7 @@ class MarkFeed:
                 if one[1] == marks.LOADER:
                     self._keep_loader(*one)
                 elif one[1] == marks.BATCH:
-                    self.sees_padding = one[3][-1] is not None
+                    self.sees_padding = one[3][PADDING] is not None
 
     def _new_marks(self) -> "tuple[array[int], array[int]]":
         """Times and words since the last turn. A first mark of 0 stands for those that are lost:
