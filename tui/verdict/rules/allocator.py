@@ -1,15 +1,18 @@
 """The allocator works in the loop: its cache is emptied, or it asks the device for memory; without
 a GPU, the kernel."""
 
+from dataclasses import replace
+from typing import Final
+
 from ..allocations import asked_of_device, empties_in_loop, warm_counts
-from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
+from ..code_places import EMPTYING_CALL, at_own_line, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..on_device import idle_of, on_device
-from ..place_names import call_at, place_evidence
+from ..place_names import by_user_function, call_at, place_evidence, users_function
 from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, without_rows
@@ -20,6 +23,8 @@ from .distances import distances
 from .needless_products import needless_products
 from .page_faults import page_faults
 
+OWN_OPERATIONS: Final = 0.15
+"""Part of the time, surely, from which a function's own operations are named beside page faults."""
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
 
@@ -30,8 +35,10 @@ def allocator(window: StepWindow) -> Finding | None:
     not explain that."""
     if not window.gpu_present:
         # Who brings them is looked for where there are any.
-        any_at_all = page_faults(window) is not None
-        return page_faults(window, _of_needless_tensors(window)) if any_at_all else None
+        if page_faults(window) is None:
+            return None
+        found = page_faults(window, _of_needless_tensors(window))
+        return None if found is None else _with_place(window, found)
     known, ledger = window.activity, idle_ledger(window)
     if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
@@ -70,6 +77,25 @@ def allocator(window: StepWindow) -> Finding | None:
         advice,
         loader_floor(window),
         gain_without("allocator", window) if in_loop else None,
+    )
+
+
+def _with_place(window: StepWindow, found: Finding) -> Finding:
+    """With the function of the user's own whose lines compute most of a forward by themselves, as
+    layers of PyTorch's do not: differences of all pairs, masks of all triplets. Their results are
+    not seen, so it is only where to look next."""
+    own = [one for one in main_places(window) if one.phase == "forward" and at_own_line(one)]
+    most = next(iter(by_user_function(own)), None)
+    if window.stacks is None or most is None:
+        return found
+    held = [one for one in own if users_function(one) == users_function(most)]
+    if window.stacks.seen(held).low < OWN_OPERATIONS:
+        return found
+    make_less = f"or make smaller tensors in {most.frame}, which computes that long by itself"
+    return replace(
+        found,
+        evidence=(*found.evidence, place_evidence(most, "main-thread")),
+        advice=(*found.advice, make_less),
     )
 
 
