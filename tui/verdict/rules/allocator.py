@@ -5,14 +5,15 @@ from dataclasses import replace
 from typing import Final
 
 from ..allocations import asked_of_device, empties_in_loop, warm_counts
-from ..code_places import EMPTYING_CALL, at_own_line, empties_cache, main_places, share_seen
+from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..on_device import idle_of, on_device
-from ..place_names import by_user_function, call_at, place_evidence, users_function
+from ..own_operations import own_operations
+from ..place_names import call_at, place_evidence
 from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, without_rows
@@ -81,15 +82,8 @@ def allocator(window: StepWindow) -> Finding | None:
 
 
 def _with_place(window: StepWindow, found: Finding) -> Finding:
-    """With the function of the user's own whose lines compute most of a forward by themselves, as
-    layers of PyTorch's do not: differences of all pairs, masks of all triplets. Their results are
-    not seen, so it is only where to look next."""
-    own = [one for one in main_places(window) if one.phase == "forward" and at_own_line(one)]
-    most = next(iter(by_user_function(own)), None)
-    if window.stacks is None or most is None:
-        return found
-    held = [one for one in own if users_function(one) == users_function(most)]
-    if window.stacks.seen(held).low < OWN_OPERATIONS:
+    most = own_operations(window, OWN_OPERATIONS)
+    if most is None:
         return found
     make_less = f"or make smaller tensors in {most.frame}, which computes that long by itself"
     return replace(

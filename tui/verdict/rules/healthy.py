@@ -18,6 +18,7 @@ from ..code_places import (
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..other_format import other_format, tried_formats, tried_words
+from ..own_operations import own_operations
 from ..place_names import function_of, place_evidence
 from ..scoring import state
 from ..step_time import paused_of, spent
@@ -51,6 +52,7 @@ MORE_AT_ONCE: Final = (
 )
 """A neural Turing machine that learns from one sequence at a time, in 1,400 operations of 25 us on
 two cores: eight at once are 3.4 to 4.4 times as fast."""
+LOOK: Final = "whether it must be done in each step, for all of it, is what to look at next"
 CHANNELS_LAST: Final = (
     "net.to(memory_format=torch.channels_last), and its batches likewise: the CPU's convolutions "
     "need not order their channels anew ({gains})"
@@ -92,7 +94,9 @@ def healthy(window: StepWindow) -> Finding | None:
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
         evidence.append(Evidence(text, "hook", paused))
-    evidence += _one_line_of_net(window)
+    own = own_operations(window, LARGE_PART_OF_NET)
+    line = _one_line_of_net(window)
+    evidence += line or (() if own is None else (place_evidence(own, "main-thread"),))
     advice: list[str] = []
     if window.host.main_cpu_percent is not None:
         used = window.host.main_cpu_percent / 100
@@ -139,6 +143,8 @@ def healthy(window: StepWindow) -> Finding | None:
         advice.insert(0, faster.line)
     if (tried := tried_formats(window)) is not None and (text := tried_words(tried)):
         evidence.insert(1, Evidence(text, "hook", tried.part))
+    if own is not None:
+        advice.append(f"{own.frame} computes {percent(own.share)} of the time by itself: {LOOK}")
     headline = f"no cause above {percent(ENTER_SHARE)}"
     if paused >= ENTER_SHARE:
         headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"

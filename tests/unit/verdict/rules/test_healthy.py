@@ -118,6 +118,27 @@ def test_a_line_that_holds_most_of_the_net_is_named() -> None:
     assert named(0.3, 30) == []  # 18 to 45 % by so few samples
 
 
+@pytest.mark.parametrize(("share", "named"), [(0.4, True), (0.2, False)])
+def test_a_function_that_holds_much_of_the_forward_by_itself_is_where_to_look(
+    share: float, named: bool
+) -> None:
+    """Neighbours of atoms by all pairs of a batch, over four lines: 2.0x and 2.3x by fewer, and
+    healthy had nothing to say. What a loss's own line starts is its backward's."""
+    mine = [
+        FrameShare(share / 4, f"radius_graph (schnet.py:{at})", None, phase="forward", samples=200)
+        for at in (33, 34, 36, 37)
+    ]
+    back = FrameShare(0.4, "train (schnet.py:120)", None, phase="backward", samples=200)
+    layers = FrameShare(
+        0.1, "Linear.forward (torch/nn/modules/linear.py:1)", "Net.forward (a.py:3)"
+    )
+    seen = Stacks(200, (back, layers, *mine), 0, (), None)
+    found = healthy(window(even(60, **WORK), stacks=seen))
+    assert found is not None
+    assert any(one.startswith("radius_graph (schnet.py:33)") for one in found.advice) is named
+    assert any("radius_graph" in one.text for one in found.evidence) is named
+
+
 def test_a_net_called_for_each_sample_of_a_batch_is_advised_one_call() -> None:
     """A tutorial's character RNN walks through the names of its batch: with packed sequences 10x,
     and healthy had nothing to say."""
