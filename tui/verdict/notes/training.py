@@ -20,11 +20,11 @@ from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size, times
 from ..memory.trends import batch_room
 from ..on_device import on_device
-from ..other_format import OtherFormat, other_format
 from ..place_names import by_user_function, call_at, file_of, path_of, place_name
 from ..rules.gpu_work import many_convolve, products_seen
 from ..rules.healthy import by_channels_last, more_threads, ranks_here
 from ..rules.optimizer import nothing_faster
+from ..rules.other_format import OtherFormat, other_format
 from ..rules.sync import WITHOUT_CHECKS
 from ..stack_samples import FrameShare
 from ..step_time import spent

@@ -17,7 +17,6 @@ from ..code_places import (
 )
 from ..findings import Evidence, Finding
 from ..format import cores, percent
-from ..other_format import other_format, tried_formats, tried_words
 from ..own_operations import own_operations
 from ..place_names import function_of, place_evidence
 from ..scoring import state
@@ -26,6 +25,7 @@ from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .double_precision import FLOAT32
+from .other_format import other_format, tried_formats, tried_words
 from .small_operations import SmallOperations, lstm_cells, small_operations
 
 BF16_FROM_NS: Final = 250_000

@@ -4,12 +4,13 @@
 from dataclasses import dataclass
 from typing import Final
 
-from ..settings import FormatTimes
-from .findings import Forecast
-from .format import times
-from .step_time import spent
-from .thresholds.hysteresis import ENTER_SHARE
-from .window import StepWindow
+from ...settings import FormatTimes
+from ..findings import Forecast
+from ..format import times
+from ..step_time import spent
+from ..thresholds.hysteresis import ENTER_SHARE
+from ..window import StepWindow
+from .page_faults import page_faults
 
 CHANNELS_LAST_LINE: Final = "net.to(memory_format=torch.channels_last), and its batches likewise"
 BF16_LINE: Final = 'torch.autocast("cpu", torch.bfloat16) around the forward'
@@ -85,9 +86,13 @@ def _gain(window: StepWindow, tried: FormatTimes, took_us: int, beside: float) -
         return 1.0
     products = min(1.0, 1_000 * tried.now_us * backwards / net_ns)
     saved = products * (1 - took_us / tried.now_us)
-    saved += min(beside * (1 - products), BESIDE_MOST * max(0.0, saved))
     of_step = min(1.0, net_ns / max(1, spent(rows).wall_ns))
-    return 1 / (1 - of_step * saved)
+    rest = min(beside * (1 - products), BESIDE_MOST * max(0.0, saved))
+    faults = page_faults(window) if beside else None
+    if faults is not None and faults.share is not None:
+        # Results of half the size are half of the new pages; those of products were tried.
+        rest = max(rest, faults.share / 2 / of_step * (1 - products))
+    return 1 / (1 - of_step * (saved + rest))
 
 
 def _around(gain: float) -> Forecast:
