@@ -9,15 +9,18 @@ all are known, and 2 s in all at the most (0.1 to 0.6 s in 17 nets on two cores)
 numbers, and what it draws at random, stay as they are.
 """
 
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from ..circuit_breaker import is_users
 from ..loaders import is_dispatched
 from ..peers import are_commands_off
 from .flags import multiplies_bf16
-from .layers import Format, Layer, layer_of
+from .layers import PICTURE, Convolution, Format, Layer, Run
+from .net_layers import layer_of
 
 FORMATS: Final = "formats"
 """As `settings.Settings` has it."""
@@ -26,14 +29,23 @@ MOST_TIMED: Final = 32
 MOST_TRIED: Final = 8
 ENOUGH: Final = 0.9
 """Of what these take, in the layers that are tried in other formats."""
-FLOPS: Final = 150_000_000
-"""Of a forward that is tried, for each thread: 2 to 5 ms with its backward on cores with AVX512…"""
+FLOPS: Final = 300_000_000
+"""Of a forward that is tried, for each core: 4 to 10 ms with its backward on cores with AVX512…"""
+MOST_ELEMENTS: Final = 16_000_000
+"""…and of its operands and results: 64 MB."""
+TOO_LARGE: Final = 2.5
+"""Times that, of a layer that cannot be cut further: it is not tried…"""
+MOST_LEFT: Final = 0.25
+"""…and nothing is known where such ones have so much of all arithmetic."""
 LONG_NS: Final = 15_000_000
-"""…and what such a run is cut to where it took longer: depthwise convolutions take ten times as
-long for theirs, but less so of fewer samples, whose results stay in the caches."""
-TIMED: Final = 2
-"""Runs in each format, of which the shorter counts, behind one that warms up; one where those two
-took `LONG_NS`."""
+"""What a run is cut to where it took longer: depthwise convolutions take ten times as long for
+their arithmetic, but less so of fewer samples, whose results stay in the caches."""
+TIMED: Final = 3
+"""Runs in each format, of which the shortest counts, behind one that warms up; fewer where those
+took twice `LONG_NS`: one that loses its core takes 8 ms."""
+SAME_NET: Final = 3
+"""Backwards, one after the other, that must go through the same layers: a GAN's go through two nets
+by turns, and what one of them takes is no part of the step that is known."""
 AT_ONCE_NS: Final = 40_000_000
 """Layers are tried one after the other for so long."""
 PAUSE: Final = 20
@@ -47,6 +59,8 @@ class Formats:
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
+        self._seen: list[set[Any]] = []
+        """Shapes of the weights of graphs."""
         self._left: list[tuple[Layer, int]] = []
         """Layers that are to be tried, and how often a backward has each."""
         self._now_of: dict[tuple[Layer, int], float] = {}
@@ -69,12 +83,22 @@ class Formats:
         return bool(self._left or self._now_of)
 
     def plan(self, nodes: Iterable[Any]) -> None:
-        """Take the layers of a graph, all of whose nodes but the first these are."""
+        """Take the layers of a graph, all of whose nodes but the first these are, once as many
+        were seen as `SAME_NET` says."""
         counts = Counter(layer for node in nodes if (layer := layer_of(node)) is not None)
-        most = sorted(counts.items(), key=lambda each: each[0].flops * each[1], reverse=True)
-        self._left = most[:MOST_TIMED]
+        weights = {layer.weights for layer in counts}
         self._looks += 1
-        self.is_over = not self._left and self._looks >= MOST_LOOKS
+        self.is_over = self._looks >= MOST_LOOKS
+        if not counts:
+            return
+        if self._seen and self._seen[-1] != weights:
+            self.is_over = True
+            return
+        self._seen.append(weights)
+        if len(self._seen) < SAME_NET:
+            return
+        self._left, self.is_over = _to_try(counts), False
+        self.is_over = not self._left
 
     def turn(self) -> dict[str, Any]:
         """Try some, where that is due; the field, once all have been."""
@@ -85,7 +109,11 @@ class Formats:
         while self._left and ended_ns - now_ns < AT_ONCE_NS:
             try:
                 self._try(self._left.pop(0))
-            except RuntimeError:  # an operator that this torch has not, or no memory for it
+            except Exception as error:
+                # An operator that this torch has not, or no memory for it: a trial ends itself, and
+                # not all watching.
+                if is_users(error):
+                    raise
                 self._left, self._part = [], 0.0
             ended_ns = self._now_ns()
         self._again_ns = ended_ns + PAUSE * (ended_ns - now_ns)
@@ -97,7 +125,7 @@ class Formats:
         return {FORMATS: self._found() if self._part else None}
 
     def _try(self, layer: tuple[Layer, int]) -> None:
-        most = FLOPS * sys.modules["torch"].get_num_threads()
+        most = _most_flops()
         if not self._are_chosen:
             self._now_of[layer] = self._times(*layer, (Format.NOW,), most)[Format.NOW]
             self._choose()
@@ -131,25 +159,61 @@ class Formats:
         """What all of a backward's layers of that kind take in each format, ns, by runs of so much
         arithmetic: in one that is not for them as long as in the one before."""
         torch: Any = sys.modules["torch"]
-        cut = layer.at_most(most)
+        cut = _cut(layer, most)
         factor = count * layer.flops / cut.flops
         offered = cut.formats() if multiplies_bf16(torch) else cut.formats()[:-1]
         with torch.enable_grad():  # else an LSTM keeps nothing for its backward
-            took = {
-                form: factor * self._shortest_ns(cut.made(form))
-                for form in forms
-                if form in offered
-            }
+            runs = {form: cut.made(form) for form in forms if form in offered}
+            took = {form: factor * ns for form, ns in self._shortest_ns(runs).items()}
         before = took[Format.NOW]
         return {form: (before := took.get(form, before)) for form in forms}
 
-    def _shortest_ns(self, run: Callable[[], None]) -> int:
-        times: list[int] = []
-        while len(times) < 2 or (len(times) <= TIMED and sum(times) < LONG_NS):
-            begun_ns = self._now_ns()
-            run()
-            times.append(self._now_ns() - begun_ns)
-        return min(times[1:])
+    def _shortest_ns(self, runs: Mapping[Format, Run]) -> dict[Format, int]:
+        """By turns: what comes first finds caches and memory as the program has left them."""
+        times: dict[Format, list[int]] = {form: [] for form in runs}
+        first_ns = self._now_ns()
+        for turn in range(1 + TIMED):
+            if turn > 1 and self._now_ns() - first_ns >= 2 * LONG_NS * len(runs):
+                break
+            for form, run in runs.items():
+                begun_ns = self._now_ns()
+                run()
+                times[form].append(self._now_ns() - begun_ns)
+        return {form: min(each[1:]) for form, each in times.items()}
+
+
+def _to_try(counts: Mapping[Layer, int]) -> list[tuple[Layer, int]]:
+    """Those that can be, with most arithmetic first; none where the rest has much of it."""
+    has_volumes = any(isinstance(one, Convolution) and len(one.operand) > PICTURE for one in counts)
+    whole, most = 0, _most_flops()
+    found: list[tuple[Layer, int]] = []
+    for layer, count in counts.items():
+        if has_volumes and isinstance(layer, Convolution):
+            layer = layer._replace(may_be_last=False)
+        whole += layer.flops * count
+        cut = _cut(layer, most)
+        if 0 < cut.flops < TOO_LARGE * most and cut.elements < TOO_LARGE * MOST_ELEMENTS:
+            found.append((layer, count))
+    found.sort(key=lambda each: each[0].flops * each[1], reverse=True)
+    left = whole - sum(layer.flops * count for layer, count in found)
+    return [] if left > MOST_LEFT * whole else found[:MOST_TIMED]
+
+
+def _cut(layer: Layer, most: int) -> Layer:
+    """At most so much arithmetic, and so many elements."""
+    if not layer.flops:
+        return layer
+    cut: Layer = layer.at_most(most)
+    if cut.elements > MOST_ELEMENTS:
+        cut = layer.at_most(min(most, cut.flops * MOST_ELEMENTS // cut.elements))
+    return cut
+
+
+def _most_flops() -> int:
+    """Of a trial, by the threads that have a core."""
+    threads: int = sys.modules["torch"].get_num_threads()
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
+    return FLOPS * max(1, min(threads, usable))
 
 
 def _may_compute() -> bool:

@@ -23,7 +23,7 @@ from .autocast import autocast_of, first_of, parameter_type_of
 from .backwards import Backwards
 from .cleared import CLEARED, Cleared, Owners
 from .flags import flags
-from .formats import Formats
+from .formats import FORMATS, Formats
 from .operations import Operations
 from .optimizers import Optimizers
 from .products import UNUSED_ROWS
@@ -174,4 +174,5 @@ class SettingsSampler:
             return {}
         self._first = None
         self._unused, self._cleared = Unused(), Cleared()
-        return dict.fromkeys((*UNUSED, *CLEARED))
+        self._formats = Formats(self._recorder.now_ns)
+        return dict.fromkeys((*UNUSED, *CLEARED, FORMATS))

@@ -1,6 +1,7 @@
 """Layers of a run that are tried in other formats."""
 
-from collections.abc import Iterable
+import signal
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -9,8 +10,16 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from gpuwatch.probe.settings.formats import AT_ONCE_NS, FORMATS, MOST_LOOKS, PAUSE, Formats
-from gpuwatch.probe.settings.layers import Convolution
+from gpuwatch.probe.settings import formats
+from gpuwatch.probe.settings.formats import (
+    AT_ONCE_NS,
+    FORMATS,
+    MOST_LOOKS,
+    PAUSE,
+    SAME_NET,
+    Formats,
+)
+from gpuwatch.probe.settings.layers import Convolution, Format, MatrixProduct, Recurrent
 from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
 from gpuwatch.probe.settings.users import users_below
 from tests.unit.probe.held_clock import watched
@@ -29,7 +38,8 @@ def planned(net: nn.Module, tick_ns: int) -> Formats:
     """With a clock that goes on by so much whenever it is read: a run takes one tick."""
     clock = count(0, tick_ns)
     made = Formats(lambda: next(clock))
-    made.plan(nodes_of(net))
+    for _ in range(SAME_NET):
+        made.plan(nodes_of(net))
     return made
 
 
@@ -66,8 +76,9 @@ def test_trying_takes_a_small_part_of_the_time() -> None:
         now[0] += 10_000_000
         return now[0]
 
-    made = Formats(clock)
-    made.plan(nodes_of(net_of()))
+    made, net = Formats(clock), net_of()
+    for _ in range(SAME_NET):
+        made.plan(nodes_of(net))
     assert made.turn() == {}
     took_ns, waits = now[0], 0
     assert took_ns > AT_ONCE_NS
@@ -108,6 +119,84 @@ def test_an_operator_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Convolution, "made", fails)
     assert tried(made) == {FORMATS: None}
     assert made.is_over
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Linear(3, 4)(torch.empty(0, 3)),
+        lambda: nn.Conv2d(3, 4, 3)(torch.empty(0, 3, 8, 8)),
+        lambda: torch.ones(5, 3, requires_grad=True) @ torch.ones(3, 0, requires_grad=True),
+    ],
+    ids=["an expert without words", "no proposals", "no outputs"],
+)
+def test_layers_of_nothing_are_none(make: Callable[[], torch.Tensor]) -> None:
+    """A mixture of experts, and Mask R-CNN: a division by zero disarmed the probe."""
+    made = Formats(lambda: 0)
+    for _ in range(SAME_NET):
+        made.plan(users_below(make().sum().grad_fn)[1])
+    assert made.turn() == {}
+    assert made.is_over
+
+
+def test_what_a_handler_of_the_programs_raises_is_the_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A watchdog's timeout was swallowed with what this torch cannot do."""
+
+    class TimeUp(RuntimeError):
+        pass
+
+    def alarm(_: int, __: object) -> None:
+        raise TimeUp
+
+    def raises(self: Convolution, form: Format) -> object:
+        signal.raise_signal(signal.SIGALRM)
+        return None
+
+    made = planned(net_of(), tick_ns=1_000)
+    monkeypatch.setattr(Convolution, "made", raises)
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        with pytest.raises(TimeUp):
+            tried(made)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_two_nets_by_turns_are_not_tried() -> None:
+    """A GAN: what one of its nets takes is no part of the step that is known."""
+    made, nets = Formats(lambda: 0), (net_of(), net_of(nn.Conv2d(8, 6, 3)))
+    for net in (nets[0], nets[0], nets[1]):
+        made.plan(nodes_of(net))
+    assert made.is_over
+    assert made.turn() == {}
+
+
+def test_a_net_with_volumes_is_not_tried_in_channels_last() -> None:
+    """`net.to(memory_format=torch.channels_last)` fails there."""
+    volumes = nn.Conv3d(2, 4, 3)
+
+    def nodes() -> Iterable[Any]:
+        pictures = nn.Conv2d(3, 8, 3)(torch.randn(2, 3, 12, 12)).mean()
+        return users_below((pictures + volumes(torch.randn(1, 2, 9, 9, 9)).mean()).grad_fn)[1]
+
+    clock = count(0, 1_000)
+    made = Formats(lambda: next(clock))
+    for _ in range(SAME_NET):
+        made.plan(nodes())
+    assert not any(Format.CHANNELS_LAST in layer.formats() for layer, _ in made._left)
+    assert len(made._left) == 2
+
+
+def test_what_cannot_be_cut_is_not_tried() -> None:
+    """An LSTM of 1,024 on 256 samples side by side stopped the run for 4.5 s."""
+    wide = (4_096, 1_024)
+    shapes = (wide, wide, (4_096,), (4_096,))
+    huge = Recurrent((35, 256, 1_024), shapes, (256, 1_024), (2, 1_024, 1), True, False)
+    small = MatrixProduct(0, 64, 64, 64, True, True, True)
+    assert formats._to_try({huge: 1, small: 1}) == []
+    assert formats._to_try({small: 2}) == [(small, 2)]
 
 
 def test_commands_that_are_off_keep_it_off(monkeypatch: pytest.MonkeyPatch) -> None:

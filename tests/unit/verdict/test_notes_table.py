@@ -103,7 +103,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
     in_order = (*heads, pairs)
     scores = in_net(*((0.1, f"a (train.py:{at})", line) for at, line in enumerate(in_order, 6)))
     fused = settings(fused=True, parameter_device="cpu")
-    in_bf16 = FormatTimes(part=1.0, now_us=90_000, channels_last_us=90_000, bf16_us=45_000)
+    in_bf16 = FormatTimes(part=1.0, now_us=9_000, channels_last_us=9_000, bf16_us=4_500)
     several = [
         on_gpu(off, stacks=place, **short),
         on_gpu(settings(scaler=True), loaders=(bare,), gpu_memory=(FULL,), **of_the_gpu),
@@ -120,7 +120,10 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         packed_reviews(),
         convolutions(),
         window(even(60, **STEP), stacks=scores, gpu_present=True),
-        window(even(60, **STEP), settings=settings(autocast="", formats=in_bf16)),
+        window(
+            even(60, **{**STEP, "forward_ms": 4, "backward_ms": 8}),
+            settings=settings(autocast="", parameter_dtype="float32", formats=in_bf16),
+        ),
     ]
     for rule, word in NOTES:
         reported = [note for seen in several if (note := rule(seen)) is not None]

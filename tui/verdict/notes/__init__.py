@@ -6,6 +6,7 @@ measured; a note whose cost was not measured has none.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from ..findings import Finding, Note
@@ -91,7 +92,7 @@ class NoteReporter:
         advised = [advice for finding in findings for advice in finding.advice]
         notes = [(self._held_note(rule, window), word) for rule, word in rows]
         forecast = forecast_of(findings[0])
-        least = 1.0 if forecast is None else forecast.speedup
+        least = inf if forecast is None else forecast.speedup
         return tuple(
             replace(note, urgent=note.urgent or (note.gain is not None and note.gain > least))
             for note, word in notes

@@ -22,6 +22,9 @@ BESIDE_MOST: Final = 0.3
 ERROR: Final = (0.75, 1.35)
 """Gains measured over gains forecast of those 15 nets, in both formats: 0.77 to 1.33 in nine of
 ten."""
+TOO_LONG: Final = 1.4
+"""Times forward and backward of one backward, that what was tried may take: at the most 1.3 in 15
+nets, and 44 beside another training on the same two cores, where 9.5x was forecast of 0.7x."""
 AS_GOOD: Final = 0.9
 """Part of what bf16 gives for which channels_last is preferred: numbers stay those of float32."""
 
@@ -41,16 +44,16 @@ class OtherFormat:
 def other_format(window: StepWindow) -> OtherFormat | None:
     """The one that gives most; None where none gives a tenth, or none was tried."""
     tried = tried_formats(window)
-    if tried is None or tried.now_us <= 0:
+    if tried is None or not _is_consistent(window, tried):
         return None
     last = _gain(window, tried, tried.channels_last_us, 0.0)
     is_tried = tried.bf16_us != tried.channels_last_us
     bf16 = _gain(window, tried, tried.bf16_us, BESIDE_IN_BF16) if is_tried else 0.0
     has_pictures = tried.channels_last_us != tried.now_us  # bf16 was tried in that order
     gain = max(last, bf16)
-    if 1 - 1 / max(gain, 1.0) < ENTER_SHARE:
+    if not _pays(gain):
         return None
-    if last >= AS_GOOD * bf16:
+    if last >= AS_GOOD * bf16 and _pays(last):
         return OtherFormat(CHANNELS_LAST_LINE, "channels_last", False, _around(last))
     line = f"{BF16_LINE}, and {CHANNELS_LAST_LINE}" if has_pictures else BF16_LINE
     name = "bf16 and channels_last" if has_pictures else "bf16"
@@ -62,7 +65,7 @@ def tried_formats(window: StepWindow) -> FormatTimes | None:
     settings = window.settings
     if window.gpu_present or settings is None or settings.autocast != "":
         return None
-    return settings.formats
+    return settings.formats if settings.parameter_dtype == "float32" else None
 
 
 def tried_words(tried: FormatTimes) -> str:
@@ -76,15 +79,28 @@ def tried_words(tried: FormatTimes) -> str:
     return f"its products, tried in this run: {', '.join(parts)}" if parts else ""
 
 
+def _is_consistent(window: StepWindow, tried: FormatTimes) -> bool:
+    """What was tried takes no longer than forward and backward do: else others had the cores
+    meanwhile, or a part of a layer is not as fast as the whole."""
+    return 0 < tried.now_us * 1_000 <= TOO_LONG * _net_ns_a_backward(window)
+
+
+def _net_ns_a_backward(window: StepWindow) -> float:
+    rows = window.steps
+    backwards = sum(row.backwards for row in rows)
+    return sum(row.forward_ns + row.backward_ns for row in rows) / backwards if backwards else 0.0
+
+
+def _pays(gain: float) -> bool:
+    return 1 - 1 / max(gain, 1.0) >= ENTER_SHARE
+
+
 def _gain(window: StepWindow, tried: FormatTimes, took_us: int, beside: float) -> float:
     """Steps a second after over before: the products' part of forward and backward takes as much
     less as it did when it was tried, and of the rest of these `beside` goes as well."""
     rows = window.steps
     net_ns = sum(row.forward_ns + row.backward_ns for row in rows)
-    backwards = sum(row.backwards for row in rows)
-    if not net_ns or not backwards:
-        return 1.0
-    products = min(1.0, 1_000 * tried.now_us * backwards / net_ns)
+    products = min(1.0, 1_000 * tried.now_us / _net_ns_a_backward(window))
     saved = products * (1 - took_us / tried.now_us)
     of_step = min(1.0, net_ns / max(1, spent(rows).wall_ns))
     rest = min(beside * (1 - products), BESIDE_MOST * max(0.0, saved))
