@@ -23,8 +23,8 @@ ERROR: Final = (0.75, 1.35)
 """Gains measured over gains forecast of those 15 nets, in both formats: 0.77 to 1.33 in nine of
 ten."""
 TOO_LONG: Final = 1.4
-"""Times forward and backward of one backward, that what was tried may take: at the most 1.3 in 15
-nets, and 44 beside another training on the same two cores, where 9.5x was forecast of 0.7x."""
+"""Times what a backward and its forward take, that what was tried may: 1.0 at the most in 15 nets,
+and 44 beside another training on the same two cores, where 9.5x was forecast of 0.7x."""
 AS_GOOD: Final = 0.9
 """Part of what bf16 gives for which channels_last is preferred: numbers stay those of float32."""
 
@@ -44,7 +44,7 @@ class OtherFormat:
 def other_format(window: StepWindow) -> OtherFormat | None:
     """The one that gives most; None where none gives a tenth, or none was tried."""
     tried = tried_formats(window)
-    if tried is None or not _is_consistent(window, tried):
+    if tried is None:
         return None
     last = _gain(window, tried, tried.channels_last_us, 0.0)
     is_tried = tried.bf16_us != tried.channels_last_us
@@ -61,11 +61,15 @@ def other_format(window: StepWindow) -> OtherFormat | None:
 
 
 def tried_formats(window: StepWindow) -> FormatTimes | None:
-    """What the probe has tried; None on a GPU, under autocast, and until all is tried."""
+    """What the probe has tried; None on a GPU, under autocast, until all is tried, and where it
+    took longer than forward and backward do: others had the cores then."""
     settings = window.settings
-    if window.gpu_present or settings is None or settings.autocast != "":
+    if window.gpu_present or settings is None or settings.formats is None:
         return None
-    return settings.formats if settings.parameter_dtype == "float32" else None
+    if settings.autocast != "" or settings.parameter_dtype != "float32":
+        return None
+    tried_ns = settings.formats.now_us * 1_000
+    return settings.formats if 0 < tried_ns <= TOO_LONG * _net_ns_a_backward(window) else None
 
 
 def tried_words(tried: FormatTimes) -> str:
@@ -79,13 +83,8 @@ def tried_words(tried: FormatTimes) -> str:
     return f"its products, tried in this run: {', '.join(parts)}" if parts else ""
 
 
-def _is_consistent(window: StepWindow, tried: FormatTimes) -> bool:
-    """What was tried takes no longer than forward and backward do: else others had the cores
-    meanwhile, or a part of a layer is not as fast as the whole."""
-    return 0 < tried.now_us * 1_000 <= TOO_LONG * _net_ns_a_backward(window)
-
-
 def _net_ns_a_backward(window: StepWindow) -> float:
+    """What a backward and its forward take; 0 of steps without one."""
     rows = window.steps
     backwards = sum(row.backwards for row in rows)
     return sum(row.forward_ns + row.backward_ns for row in rows) / backwards if backwards else 0.0
