@@ -4,7 +4,7 @@ other machines has it (public scripts on two cores gained 0.7 to 2.4x by bf16).
 
 Once in the life of a process, while somebody watches, on a CPU and in float32 alone. A backward of
 the loop shows the layers; before later ones each is computed a few times, a part of its samples,
-for some milliseconds, and then not again for `PAUSE` times as long: a twentieth of the time until
+for some milliseconds, and then not again for `PAUSE` times as long: a twelfth of the time until
 all are known, and 2 s in all at the most (0.1 to 0.6 s in 17 nets on two cores). The program's
 numbers, and what it draws at random, stay as they are.
 """
@@ -46,9 +46,9 @@ took twice `LONG_NS`: one that loses its core takes 8 ms."""
 SAME_NET: Final = 3
 """Backwards, one after the other, that must go through the same layers: a GAN's go through two nets
 by turns, and what one of them takes is no part of the step that is known."""
-AT_ONCE_NS: Final = 40_000_000
+AT_ONCE_NS: Final = 80_000_000
 """Layers are tried one after the other for so long."""
-PAUSE: Final = 20
+PAUSE: Final = 12
 MOST_NS: Final = 2_000_000_000
 MOST_LOOKS: Final = 8
 """At graphs in which nothing could be tried."""
@@ -127,12 +127,12 @@ class Formats:
     def _try(self, layer: tuple[Layer, int]) -> None:
         most = _most_flops()
         if not self._are_chosen:
-            self._now_of[layer] = self._times(*layer, (Format.NOW,), most)[Format.NOW]
+            self._now_of[layer] = self._times(*layer, (Format.NOW,), most, 1)[Format.NOW]
             self._choose()
         else:
             whole = layer[0].flops * layer[1]
             most = min(most, round(LONG_NS * whole / max(1.0, self._now_of[layer])))
-            for form, ns in self._times(*layer, tuple(Format), most).items():
+            for form, ns in self._times(*layer, tuple(Format), most, TIMED).items():
                 self._took_ns[form] += ns
             self._part += self._now_of[layer] / sum(self._now_of.values())
 
@@ -154,7 +154,7 @@ class Formats:
         return part, now, last, bf16
 
     def _times(
-        self, layer: Layer, count: int, forms: Iterable[Format], most: int
+        self, layer: Layer, count: int, forms: Iterable[Format], most: int, timed: int
     ) -> dict[Format, float]:
         """What all of a backward's layers of that kind take in each format, ns, by runs of so much
         arithmetic: in one that is not for them as long as in the one before."""
@@ -164,15 +164,15 @@ class Formats:
         offered = cut.formats() if multiplies_bf16(torch) else cut.formats()[:-1]
         with torch.enable_grad():  # else an LSTM keeps nothing for its backward
             runs = {form: cut.made(form) for form in forms if form in offered}
-            took = {form: factor * ns for form, ns in self._shortest_ns(runs).items()}
+            took = {form: factor * ns for form, ns in self._shortest_ns(runs, timed).items()}
         before = took[Format.NOW]
         return {form: (before := took.get(form, before)) for form in forms}
 
-    def _shortest_ns(self, runs: Mapping[Format, Run]) -> dict[Format, int]:
+    def _shortest_ns(self, runs: Mapping[Format, Run], timed: int) -> dict[Format, int]:
         """By turns: what comes first finds caches and memory as the program has left them."""
         times: dict[Format, list[int]] = {form: [] for form in runs}
         first_ns = self._now_ns()
-        for turn in range(1 + TIMED):
+        for turn in range(1 + timed):
             if turn > 1 and self._now_ns() - first_ns >= 2 * LONG_NS * len(runs):
                 break
             for form, run in runs.items():

@@ -7,7 +7,7 @@ for the graph. Right after the forward of a 12-layer transformer, which has fill
 and 200 us. The first sample of an optimizer takes 1 us a tensor more; where tall parameters have
 most of its bytes, tables are looked for once, for 10 ms at the most (`tables`). On a CPU the
 operations of a graph are counted in a thousandth of the time at the most (`operations`), and its
-layers are tried in other formats once, in a twentieth of some seconds (`formats`). With several
+layers are tried in other formats once, in a twelfth of some seconds (`formats`). With several
 optimizers a turn has a whole way from step to step of each (`cleared`).
 
 The training thread itself loads this package, at the first sample: most runs are never watched.
