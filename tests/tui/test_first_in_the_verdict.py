@@ -36,6 +36,21 @@ def test_a_loss_that_is_nan_is_on_every_view(size: tuple[int, int], key: str) ->
     assert size == (40, 12) or "NEXT" in text
 
 
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6"])
+def test_what_gains_more_than_the_verdict_is_on_every_view_and_nothing_to_stop_for(
+    key: str,
+) -> None:
+    """ "STOP torch.autocast(…)" stood there."""
+    faster = Note("about 1.6x by torch.autocast", None, "hook", urgent=True, gain=1.6)
+
+    def could_be_faster(snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, verdict=replace(snapshot.verdict, notes=(faster,)))
+
+    text = picture_of((80, 24), could_be_faster, keys=[key])
+    assert "▲ MORE   about 1.6x by torch.autocast" in text
+    assert "STOP" not in text
+
+
 @pytest.mark.parametrize("size", [(20, 5), (50, 20), (160, 45), (200, 60)])
 def test_it_is_on_screens_of_any_size(size: tuple[int, int]) -> None:
     text = picture_of(size, diverged)

@@ -13,7 +13,8 @@ NARROW, NARROW_INDENT = 60, 8
 """Below this width sources give way to the text, and labels take fewer cells."""
 GAIN_GAP: Final = 3
 """Cells before a gain: with two it read as a part of the sentence that goes on below it."""
-URGENT: Final = "▲ STOP"
+_STOP: Final = "▲ STOP"
+_MORE: Final = "▲ MORE"
 URGENT_LINES: Final = 2
 """Of a name that is long, on a narrow screen."""
 
@@ -24,10 +25,17 @@ def urgent_rows(notes: Sequence[Note], width: int) -> list[Row]:
     out: list[Row] = []
     for note in notes:
         if note.urgent:
-            label = Span(f" {URGENT:<{indent - 1}}", "critical")
+            role = "critical" if note.gain is None else "warning"
+            label = Span(f" {urgent_label(note):<{indent - 1}}", role)
             lines = within(note.text, width - indent - 1, URGENT_LINES)
-            out += _below_each_other(label, [Span(line, "critical") for line in lines])
+            out += _below_each_other(label, [Span(line, role) for line in lines])
     return out
+
+
+def urgent_label(note: Note) -> str:
+    """What is gained by it is more than by the verdict's advice; without a gain, the run is lost
+    time."""
+    return _STOP if note.gain is None else _MORE
 
 
 def note_rows(notes: Sequence[Note], width: int, height: int) -> list[Row]:

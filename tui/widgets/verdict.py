@@ -21,13 +21,13 @@ from ..wording.words import (
 )
 from .finding_rows import (
     NARROW,
-    URGENT,
     URGENT_LINES,
     also_row,
     evidence_rows,
     labelled_rows,
     next_rows,
     note_rows,
+    urgent_label,
     urgent_rows,
     without_gain,
 )
@@ -99,7 +99,7 @@ def parting_lines(snapshot: Snapshot, width: int) -> list[str]:
     """The verdict, then NEXT and the time lost by cause: what stays in the terminal, `width` cells
     wide, once the screen is left. While there is no verdict only what is urgent."""
     finding, notes = snapshot.verdict.finding, snapshot.verdict.notes
-    urgent = [f"{URGENT}  {note.text}" for note in notes if note.urgent]
+    urgent = [f"{urgent_label(note)}  {note.text}" for note in notes if note.urgent]
     lines = [line for text in urgent for line in _broken(text, "", width)]
     if abstains(finding):
         return lines

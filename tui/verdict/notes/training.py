@@ -97,7 +97,7 @@ def in_bf16(window: StepWindow) -> Note | None:
 
 def _of_format(faster: OtherFormat) -> Note:
     gain = faster.forecast.speedup
-    return Note(f"{faster.line}: about {times(gain)}", None, "hook", gain=gain)
+    return Note(f"about {times(gain)} by {faster.line}", None, "hook", gain=gain)
 
 
 def anomaly(window: StepWindow) -> Note | None:

@@ -155,7 +155,7 @@ def test_it_stands_below_a_headline_that_is_worth_less(others: float, urgent: bo
     cause = state("evaluation", None, "warning", "evaluation takes 11% of the time")
     verdict = replace(cause, speedup=others, speedup_is="estimate")
     (note,) = NoteReporter().update(NOTES, seen(VGG), (verdict,))
-    assert note.text.endswith("about 1.8x")
+    assert note.text.startswith("about 1.8x by torch.autocast")
     assert note.urgent is urgent
 
 
