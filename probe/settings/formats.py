@@ -19,7 +19,7 @@ from ..circuit_breaker import is_users
 from ..loaders import is_dispatched
 from ..peers import are_commands_off
 from .flags import multiplies_bf16
-from .layers import PICTURE, Convolution, Format, Layer, Run
+from .layers import PICTURE, Convolution, Format, Layer, Run, formats_of
 from .net_layers import layer_of
 
 FORMATS: Final = "formats"
@@ -59,8 +59,10 @@ class Formats:
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
-        self._seen: list[set[Any]] = []
-        """Shapes of the weights of graphs."""
+        self._weights: set[Any] = set()
+        """Of the layers of the graph that was seen last…"""
+        self._same = 0
+        """…and how many had the same."""
         self._left: list[tuple[Layer, int]] = []
         """Layers that are to be tried, and how often a backward has each."""
         self._now_of: dict[tuple[Layer, int], float] = {}
@@ -83,22 +85,19 @@ class Formats:
         return bool(self._left or self._now_of)
 
     def plan(self, nodes: Iterable[Any]) -> None:
-        """Take the layers of a graph, all of whose nodes but the first these are, once as many
-        were seen as `SAME_NET` says."""
+        """Take the layers of a graph's nodes, once as many were seen as `SAME_NET` says."""
         counts = Counter(layer for node in nodes if (layer := layer_of(node)) is not None)
         weights = {layer.weights for layer in counts}
         self._looks += 1
-        self.is_over = self._looks >= MOST_LOOKS
         if not counts:
-            return
-        if self._seen and self._seen[-1] != weights:
+            self.is_over = self._looks >= MOST_LOOKS
+        elif self._same and weights != self._weights:
             self.is_over = True
-            return
-        self._seen.append(weights)
-        if len(self._seen) < SAME_NET:
-            return
-        self._left, self.is_over = _to_try(counts), False
-        self.is_over = not self._left
+        else:
+            self._weights, self._same = weights, self._same + 1
+            if self._same >= SAME_NET:
+                self._left = _to_try(counts)
+                self.is_over = not self._left
 
     def turn(self) -> dict[str, Any]:
         """Try some, where that is due; the field, once all have been."""
@@ -109,7 +108,7 @@ class Formats:
         while self._left and ended_ns - now_ns < AT_ONCE_NS:
             try:
                 self._try(self._left.pop(0))
-            except Exception as error:
+            except (AttributeError, RuntimeError) as error:
                 # An operator that this torch has not, or no memory for it: a trial ends itself, and
                 # not all watching.
                 if is_users(error):
@@ -161,7 +160,7 @@ class Formats:
         torch: Any = sys.modules["torch"]
         cut = _cut(layer, most)
         factor = count * layer.flops / cut.flops
-        offered = cut.formats() if multiplies_bf16(torch) else cut.formats()[:-1]
+        offered = formats_of(cut) if multiplies_bf16(torch) else formats_of(cut)[:-1]
         with torch.enable_grad():  # else an LSTM keeps nothing for its backward
             runs = {form: cut.made(form) for form in forms if form in offered}
             took = {form: factor * ns for form, ns in self._shortest_ns(runs, timed).items()}

@@ -38,14 +38,24 @@ PICTURE: Final = 4
 """Dimensions of operands that channels_last is for."""
 
 
+class How(NamedTuple):
+    """The rest of a convolution, as PyTorch's operators take it."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+
+
 class Convolution(NamedTuple):
     """Of one to three dimensions, transposed or not."""
 
     operand: tuple[int, ...]
     weight: tuple[int, ...]
     result: tuple[int, ...]
-    how: tuple[Any, ...]
-    """Stride, padding, dilation, transposed, output padding and groups."""
+    how: How
     has_bias: bool
     makes_gradient: bool
     """Of its operand."""
@@ -69,36 +79,28 @@ class Convolution(NamedTuple):
     @property
     def flops(self) -> int:
         """Of the forward."""
-        size = self.operand if self.how[3] else self.result
+        size = self.operand if self.how.transposed else self.result
         return 2 * prod(size) * prod(self.weight[1:])
 
     def at_most(self, flops: int) -> "Convolution":
         """The same with fewer channels in its result, then of fewer samples, and of fewer lines
         where one is too large."""
-        if self.flops > flops and self.how[3:] == (False, self.how[4], 1):
-            wanted = max(FEWEST_CHANNELS, self.result[1] * flops // self.flops)
-            if wanted < self.result[1]:
-                result = (self.result[0], wanted, *self.result[2:])
-                self = self._replace(weight=(wanted, *self.weight[1:]), result=result)
+        if not self.how.transposed and self.how.groups == 1:
+            channels = _fitting(self.result[1], self.flops, flops, FEWEST_CHANNELS)
+            result = (self.result[0], channels, *self.result[2:])
+            self = self._replace(weight=(channels, *self.weight[1:]), result=result)
         samples, lines, *rest = self.operand[0], self.operand[2], *self.operand[3:]
-        each = self.flops // samples
-        fewer = min(samples, max(1, flops // max(1, each)))
-        if each > flops:
-            widest = 1 + self.how[2][0] * (self.weight[2] - 1)
-            lines = min(lines, max(FEWEST_LINES, widest, lines * flops // each))
+        fewer = _fitting(samples, self.flops, flops)
+        widest = 1 + self.how.dilation[0] * (self.weight[2] - 1)
+        lines = _fitting(lines, self.flops // samples, flops, max(FEWEST_LINES, widest))
         cut = lines / self.operand[2]
         result = (fewer, self.result[1], max(1, round(self.result[2] * cut)), *self.result[3:])
         return self._replace(operand=(fewer, self.operand[1], lines, *rest), result=result)
 
-    def formats(self) -> tuple[Format, ...]:
-        """In which it may be computed."""
-        last = (Format.CHANNELS_LAST,) if self.may_be_last and not self.is_last else ()
-        return (Format.NOW, *last, Format.BF16)
-
     def made(self, form: Format) -> Run:
         """Its operands, and what computes with them."""
         torch: Any = sys.modules["torch"]
-        kind = torch.bfloat16 if form is Format.BF16 else torch.float32
+        kind = _type_in(form)
         is_last = self.is_last or (form is not Format.NOW and self.may_be_last)
         order = torch.channels_last if is_last else torch.contiguous_format
         operand = _ones(self.operand, kind).contiguous(memory_format=order)
@@ -151,21 +153,16 @@ class MatrixProduct(NamedTuple):
     def at_most(self, flops: int) -> "MatrixProduct":
         """The same of fewer samples, then with fewer outputs, then of fewer rows."""
         if self.samples:
-            each = self.flops // self.samples
-            self = self._replace(samples=min(self.samples, max(1, flops // max(1, each))))
+            self = self._replace(samples=_fitting(self.samples, self.flops, flops))
         left = max(1, flops // max(1, 2 * max(1, self.samples) * self.inputs))
         outputs = min(self.outputs, max(FEWEST_ROWS, left // self.rows))
         rows = min(self.rows, max(FEWEST_ROWS, left // outputs))
         return self._replace(rows=rows, outputs=outputs)
 
-    def formats(self) -> tuple[Format, ...]:
-        """In which it may be computed."""
-        return Format.NOW, Format.BF16
-
     def made(self, form: Format) -> Run:
         """Its operands, and what computes with them."""
         torch: Any = sys.modules["torch"]
-        kind = torch.bfloat16 if form is Format.BF16 else torch.float32
+        kind = _type_in(form)
         lead = (self.samples,) if self.samples else ()
         first = _ones((*lead, self.rows, self.inputs), kind)
         shape = (self.outputs, self.inputs) if self.is_transposed else (self.inputs, self.outputs)
@@ -188,7 +185,7 @@ class MatrixProduct(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """In one call. In bf16 its backward takes up to 2.8 times as long (two cores without AMX)."""
+    """In one call. In bf16 its backward takes four times as long and more (two cores, no AMX)."""
 
     query: tuple[int, ...]
     key: tuple[int, ...]
@@ -212,22 +209,16 @@ class Attention(NamedTuple):
 
     def at_most(self, flops: int) -> "Attention":
         """The same of fewer samples, and with fewer queries where one is too large."""
-        each = self.flops // self.query[0]
-        fewer = min(self.query[0], max(1, flops // max(1, each)))
+        fewer = _fitting(self.query[0], self.flops, flops)
         query, key, value = ((fewer, *shape[1:]) for shape in (self.query, self.key, self.value))
-        if each > flops:
-            length = min(query[-2], max(FEWEST_ROWS, query[-2] * flops // each))
-            query = (*query[:-2], length, query[-1])
+        queries = _fitting(query[-2], self.flops // self.query[0], flops, FEWEST_ROWS)
+        query = (*query[:-2], queries, query[-1])
         return Attention(query, key, value, self.is_causal)
-
-    def formats(self) -> tuple[Format, ...]:
-        """In which it may be computed."""
-        return Format.NOW, Format.BF16
 
     def made(self, form: Format) -> Run:
         """Its operands, and what computes with them."""
         torch: Any = sys.modules["torch"]
-        kind = torch.bfloat16 if form is Format.BF16 else torch.float32
+        kind = _type_in(form)
         operands = [_ones(shape, kind) for shape in self[:3]]
         gradient = _ones((*self.query[:-1], self.value[-1]), kind)
         forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -272,18 +263,13 @@ class Recurrent(NamedTuple):
     def at_most(self, flops: int) -> "Recurrent":
         """The same of fewer times: samples side by side are what makes them fast, and its weights
         are packed once."""
-        each = self.flops // self.operand[0]
-        fewer = min(self.operand[0], max(FEWEST_TIMES, flops // max(1, each)))
+        fewer = _fitting(self.operand[0], self.flops, flops, FEWEST_TIMES)
         return self._replace(operand=(fewer, *self.operand[1:]))
-
-    def formats(self) -> tuple[Format, ...]:
-        """In which it may be computed."""
-        return Format.NOW, Format.BF16
 
     def made(self, form: Format) -> Run:
         """Its operands, and what computes with them."""
         torch: Any = sys.modules["torch"]
-        kind = torch.bfloat16 if form is Format.BF16 else torch.float32
+        kind = _type_in(form)
         operand = _ones(self.operand, kind)
         weights = [_ones(shape, torch.float32) for shape in self.shapes]
         state = _ones(self.state, kind)
@@ -306,6 +292,23 @@ class Recurrent(NamedTuple):
 
 
 Layer = Convolution | MatrixProduct | Attention | Recurrent
+
+
+def formats_of(layer: Layer) -> tuple[Format, ...]:
+    """In which it may be computed."""
+    orders = isinstance(layer, Convolution) and layer.may_be_last and not layer.is_last
+    return (Format.NOW, *((Format.CHANNELS_LAST,) if orders else ()), Format.BF16)
+
+
+def _fitting(count: int, whole: int, most: int, fewest: int = 1) -> int:
+    """How many of so many, which take `whole` together, take no more than `most`; `fewest` at the
+    least, as far as there are so many."""
+    return min(count, max(fewest, count * most // max(1, whole)))
+
+
+def _type_in(form: Format) -> Any:
+    torch: Any = sys.modules["torch"]
+    return torch.bfloat16 if form is Format.BF16 else torch.float32
 
 
 def _ones(shape: tuple[int, ...], kind: Any) -> Any:

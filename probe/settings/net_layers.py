@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from .autocast import name_of
 from .graph_rows import OPERANDS, held, inputs_of, result_of
-from .layers import PICTURE, Attention, Convolution, Layer, MatrixProduct, Recurrent
+from .layers import PICTURE, Attention, Convolution, How, Layer, MatrixProduct, Recurrent
 from .repeated import TRANSPOSED
 from .users import parameter_of
 
@@ -37,8 +37,7 @@ def _convolution(node: Any) -> Convolution | None:
     weight = held(node, "weight") if weight is None else weight
     if operand is None or not _is_plain(operand) or weight is None or not _is_plain(weight):
         return None
-    names = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
-    how = tuple(getattr(node, f"_saved_{name}") for name in names)
+    how = How(*(getattr(node, f"_saved_{name}") for name in How._fields))
     is_picture = operand.dim() == PICTURE
     return Convolution(
         tuple(map(int, operand.shape)),

@@ -19,7 +19,7 @@ from typing import Any, Final
 from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import BACKWARD_ENTER, OPTIMIZER_ENTER
-from .autocast import autocast_of, first_of, parameter_type_of
+from .autocast import autocast_of, first_of, nodes_below, parameter_type_of
 from .backwards import Backwards
 from .cleared import CLEARED, Cleared, Owners
 from .flags import flags
@@ -29,7 +29,7 @@ from .optimizers import Optimizers
 from .products import UNUSED_ROWS
 from .tables import TABLE, tables_of
 from .unused import UNUSED, Unused
-from .users import users_below
+from .users import MOST_NODES
 
 AGAIN_NS: Final = 500_000_000
 """Between two samples at a backward, however long the turn. One is asked for each second: half of
@@ -137,7 +137,7 @@ class SettingsSampler:
         """Where its net is in float32, and autocast was seen to be off."""
         if self.reading.get("autocast") == "" and self.reading.get("parameter_dtype") == "float32":
             if not self._formats.is_planned:
-                self._formats.plan(users_below(root)[1])
+                self._formats.plan(node for node, _ in nodes_below(root, MOST_NODES))
             self.reading = {**self.reading, **self._formats.turn()}
 
     def _at_end(self, _roots: Any) -> None:

@@ -19,7 +19,13 @@ from gpuwatch.probe.settings.formats import (
     SAME_NET,
     Formats,
 )
-from gpuwatch.probe.settings.layers import Convolution, Format, MatrixProduct, Recurrent
+from gpuwatch.probe.settings.layers import (
+    Convolution,
+    Format,
+    MatrixProduct,
+    Recurrent,
+    formats_of,
+)
 from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
 from gpuwatch.probe.settings.users import users_below
 from tests.unit.probe.held_clock import watched
@@ -185,7 +191,7 @@ def test_a_net_with_volumes_is_not_tried_in_channels_last() -> None:
     made = Formats(lambda: next(clock))
     for _ in range(SAME_NET):
         made.plan(nodes())
-    assert not any(Format.CHANNELS_LAST in layer.formats() for layer, _ in made._left)
+    assert not any(Format.CHANNELS_LAST in formats_of(layer) for layer, _ in made._left)
     assert len(made._left) == 2
 
 

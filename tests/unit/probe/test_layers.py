@@ -16,6 +16,7 @@ from gpuwatch.probe.settings.layers import (
     Layer,
     MatrixProduct,
     Recurrent,
+    formats_of,
 )
 from gpuwatch.probe.settings.net_layers import layer_of
 from gpuwatch.probe.settings.users import users_below
@@ -77,7 +78,7 @@ def test_it_is_computed_in_each_format_and_nothing_is_drawn(name: str) -> None:
     layer, state = layer_in(MADE[name][0]), torch.get_rng_state()
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    for form in layer.formats():
+    for form in formats_of(layer):
         layer.made(form)()
     assert torch.equal(before, torch.get_rng_state())
     torch.set_rng_state(state)
@@ -89,7 +90,7 @@ def test_a_part_of_it_is_the_same_layer_with_less_arithmetic(name: str) -> None:
     part = layer.at_most(layer.flops // 3)
     assert type(part) is type(layer)
     assert 0 < part.flops < layer.flops
-    for form in part.formats():
+    for form in formats_of(part):
         part.made(form)()
     assert layer.at_most(10 * layer.flops) == layer
 
@@ -113,14 +114,14 @@ def test_a_net_in_channels_last_is_known_by_its_input_too() -> None:
     layer = layer_in(lambda: net(turned))
     assert isinstance(layer, Convolution)
     assert layer.is_last
-    assert Format.CHANNELS_LAST not in layer.formats()
+    assert Format.CHANNELS_LAST not in formats_of(layer)
 
 
 def test_only_pictures_that_are_not_so_by_now_are_tried_in_channels_last() -> None:
-    assert Format.CHANNELS_LAST in layer_in(MADE["pictures"][0]).formats()
-    assert Format.CHANNELS_LAST not in layer_in(MADE["sequences"][0]).formats()
+    assert Format.CHANNELS_LAST in formats_of(layer_in(MADE["pictures"][0]))
+    assert Format.CHANNELS_LAST not in formats_of(layer_in(MADE["sequences"][0]))
     net = cast("Any", nn.Conv2d(8, 8, 3)).to(memory_format=torch.channels_last)
-    assert Format.CHANNELS_LAST not in layer_in(in_net(net, 2, 8, 12, 12)).formats()
+    assert Format.CHANNELS_LAST not in formats_of(layer_in(in_net(net, 2, 8, 12, 12)))
 
 
 def test_a_first_layer_makes_no_gradient_for_its_input() -> None:
@@ -159,5 +160,5 @@ def test_a_frozen_layer_makes_no_gradient_of_its_weight(make: Callable[[], Made]
     layer = layer_in(make())
     assert isinstance(layer, (MatrixProduct, Convolution))
     assert (layer.makes_gradient, layer.learns) == (True, False)
-    for form in layer.formats():
+    for form in formats_of(layer):
         layer.made(form)()

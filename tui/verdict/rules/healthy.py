@@ -25,7 +25,13 @@ from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .double_precision import FLOAT32
-from .other_format import other_format, tried_formats, tried_words
+from .other_format import (
+    BF16_LINE,
+    CHANNELS_LAST_LINE,
+    other_format,
+    tried_formats,
+    tried_words,
+)
 from .small_operations import SmallOperations, lstm_cells, small_operations
 
 BF16_FROM_NS: Final = 250_000
@@ -35,7 +41,7 @@ products of 1,024 1.9x, transformers of 256 and 128 1.5x and 1.6x, an LSTM 1.4x,
 0.1 products of 256 by 64 rows 0.9x. Of public scripts a GAN at 0.36 ms 1.4x, others at 0.27, 0.42,
 0.56 and 1.0 ms 1.3x, 1.0x, 1.5x and 0.9x; at 0.02 to 0.09 ms 0.7x, 0.7x and 1.1x."""
 BF16: Final = (
-    'torch.autocast("cpu", torch.bfloat16) around the forward: this CPU multiplies bf16 natively '
+    f"{BF16_LINE}: this CPU multiplies bf16 natively "
     "(1.4 to 2.2x in seven nets; 0.9 to 2.1x in seven public scripts, 1.3x in the middle)"
 )
 
@@ -54,8 +60,7 @@ MORE_AT_ONCE: Final = (
 two cores: eight at once are 3.4 to 4.4 times as fast."""
 LOOK: Final = "whether it must be done in each step, for all of it, is what to look at next"
 CHANNELS_LAST: Final = (
-    "net.to(memory_format=torch.channels_last), and its batches likewise: the CPU's convolutions "
-    "need not order their channels anew ({gains})"
+    f"{CHANNELS_LAST_LINE}: the CPU's convolutions need not order their channels anew ({{gains}})"
 )
 """One core with AVX512, torch 2.14, fp32: 1.0 to 1.2x in 13 nets (ResNets, VGG, U-Nets, DnCNN,
 DCGAN, SqueezeNet, DenseNet, LeNet), 1.7x with 8 and 16 channels; MobileNet 1.7x, EfficientNet 1.4x,

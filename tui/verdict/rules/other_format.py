@@ -68,8 +68,8 @@ def tried_formats(window: StepWindow) -> FormatTimes | None:
         return None
     if settings.autocast != "" or settings.parameter_dtype != "float32":
         return None
-    tried_ns = settings.formats.now_us * 1_000
-    return settings.formats if 0 < tried_ns <= TOO_LONG * _net_ns_a_backward(window) else None
+    tried = settings.formats
+    return tried if 0 < _part_of_net(window, tried) <= TOO_LONG else None
 
 
 def tried_words(tried: FormatTimes) -> str:
@@ -83,11 +83,14 @@ def tried_words(tried: FormatTimes) -> str:
     return f"its products, tried in this run: {', '.join(parts)}" if parts else ""
 
 
-def _net_ns_a_backward(window: StepWindow) -> float:
-    """What a backward and its forward take; 0 of steps without one."""
-    rows = window.steps
-    backwards = sum(row.backwards for row in rows)
-    return sum(row.forward_ns + row.backward_ns for row in rows) / backwards if backwards else 0.0
+def _part_of_net(window: StepWindow, tried: FormatTimes) -> float:
+    """What its products took as they are, of what forward and backward take."""
+    taken_ns = 1_000 * tried.now_us * window.passes * window.observed
+    return taken_ns / max(1, _net_ns(window))
+
+
+def _net_ns(window: StepWindow) -> int:
+    return sum(row.forward_ns + row.backward_ns for row in window.steps)
 
 
 def _pays(gain: float) -> bool:
@@ -97,11 +100,9 @@ def _pays(gain: float) -> bool:
 def _gain(window: StepWindow, tried: FormatTimes, took_us: int, beside: float) -> float:
     """Steps a second after over before: the products' part of forward and backward takes as much
     less as it did when it was tried, and of the rest of these `beside` goes as well."""
-    rows = window.steps
-    net_ns = sum(row.forward_ns + row.backward_ns for row in rows)
-    products = min(1.0, 1_000 * tried.now_us / _net_ns_a_backward(window))
+    products = min(1.0, _part_of_net(window, tried))
     saved = products * (1 - took_us / tried.now_us)
-    of_step = min(1.0, net_ns / max(1, spent(rows).wall_ns))
+    of_step = min(1.0, _net_ns(window) / max(1, spent(window.steps).wall_ns))
     rest = min(beside * (1 - products), BESIDE_MOST * max(0.0, saved))
     faults = page_faults(window) if beside else None
     if faults is not None and faults.share is not None:
