@@ -26,6 +26,7 @@ SETTINGS: Final = (
     *("recomputed_products", "repeated_backward", "penalty", "attention_weights"),
     "diagonal_solves",
     "formats",
+    "step_operations",
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

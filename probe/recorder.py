@@ -52,6 +52,7 @@ class Recorder:
     """
 
     __slots__ = ("_arm", "_arming", "_collect", "_count", "_look", "_settings", "_stamp", "_time",
+                 "_trace",
                  "_window", "armed", "entries", "extra", "is_traced", "names", "notes", "now_ns",
                  "on", "owner", "parallel", "put", "rare", "rare_count", "trained", "trip",
                  "watched")  # fmt: skip
@@ -94,6 +95,7 @@ class Recorder:
         self._window: Callable[[int], None] | None = None
         self._count: Callable[[int], None] | None = None
         self._time: Callable[[int], None] | None = None
+        self._trace: Callable[[int, Any], None] | None = None
         self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
         """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
@@ -181,6 +183,11 @@ class Recorder:
         self._time = time
         self._want()
 
+    def trace_with(self, trace: Callable[[int, Any], None] | None) -> None:
+        """The same for whoever traces a step, with what each mark is about."""
+        self._trace = trace
+        self._want()
+
     @property
     def stamps(self) -> bool:
         """Device's events are put behind the marks."""
@@ -195,7 +202,7 @@ class Recorder:
         """Asked by two threads: whoever comes last has seen what the other has set."""
         self.extra = None
         wanted = (self._stamp, self._settings, self._look, self._collect, self._window, self._count)
-        if self._time is not None or any(wanted):
+        if self._time is not None or self._trace is not None or any(wanted):
             self.extra = self._more
 
     def _more(self, kind: int, what: Any) -> None:
@@ -218,6 +225,8 @@ class Recorder:
                 window(kind)
             if (count := self._count) is not None:
                 count(kind)
+            if (trace := self._trace) is not None:
+                trace(kind, what)
         except Exception as error:
             self.trip(error)
 
@@ -338,7 +347,8 @@ class Recorder:
         hold the parent's pinned memory and events, which must not be freed here."""
         parents = (
             self._stamp, self._settings, self._look, self._collect,
-            self._window, self._count, self._time, self.extra, self.notes.numerics,
+            self._window, self._count, self._time, self._trace, self.extra,
+            self.notes.numerics,
         )  # fmt: skip
         self.armed = self.watched = self.trained = False
         self.owner = 0
@@ -359,7 +369,7 @@ class Recorder:
     def _rest(self) -> None:
         """Nobody asks for anything beside the marks any more."""
         self._stamp = self._settings = self._look = self._collect = None
-        self._window = self._count = self._time = self.extra = None
+        self._window = self._count = self._time = self._trace = self.extra = None
 
 
 def _alternates(entries: "array[int]") -> bool:

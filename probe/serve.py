@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .call_costs import CallCosts
     from .device.rate_limit import RateLimiter
     from .device.stamper import Report
+    from .one_step.traces import StepTraces
     from .settings.sampler import SettingsSampler
 
 TURN_S: Final = 0.25
@@ -82,6 +83,7 @@ class Server:
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
         self._costs: CallCosts | None = None
+        self._traces: StepTraces | None = None
         """None before the first look."""
         self._feed = MarkFeed(recorder, state_page)
         self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
@@ -239,6 +241,7 @@ class Server:
             if self._recorder.watched:
                 self._ask_settings()
                 self._ask_costs()
+                self._ask_traces()
             self._describe(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
@@ -259,6 +262,24 @@ class Server:
         self._settings = SettingsSampler(self._recorder)
         self._recorder.sample_settings_with(self._settings.at)
         self._settings.at(kind, what)
+
+    def _reading(self) -> dict[str, Any]:
+        """The settings, with what a traced step has shown."""
+        reading = {} if self._settings is None else self._settings.reading
+        return reading if self._traces is None else reading | self._traces.reading
+
+    def _ask_traces(self) -> None:
+        if self._traces is not None:
+            self._traces.ask()
+        elif self._recorder.on and self._settings is not None:
+            self._recorder.trace_with(self._first_trace)
+
+    def _first_trace(self, kind: int, what: Any) -> None:
+        """On the training thread, as `_first_settings_sample`."""
+        from .one_step.traces import StepTraces
+
+        self._traces = StepTraces(self._recorder)
+        self._recorder.trace_with(self._traces.at)
 
     def _ask_costs(self) -> None:
         if self._costs is not None:
@@ -342,7 +363,7 @@ class Server:
             self._file_bytes,
             mark_ns,
             self._breaker.fault,
-            settings_row(peer.settings_to_send(self._settings.reading if self._settings else {})),
+            settings_row(peer.settings_to_send(self._reading())),
             self._refused,
             switched,
             *([row for of, row in reports if of == kind] for kind in REPORTS),

@@ -91,6 +91,87 @@ class FormatTimes(msgspec.Struct, frozen=True, array_like=True):
     """So, and as autocast has them in bf16; the same again on a CPU that does not multiply bf16."""
 
 
+class FunctionTime(msgspec.Struct, frozen=True, array_like=True):
+    """What a function's operations take of one step, forward and backward, as they were timed: on
+    the device where there is one."""
+
+    place: str
+    """The line with most of it: "Net.forward (/home/me/train.py:12)"."""
+    us: int
+    host_us: int
+    """What they took on the host."""
+    backward_us: int
+    unlearned_us: int
+    """Of the forward, what no gradient goes through."""
+    fusible_us: int
+    """Pointwise arithmetic, reductions, copies and lookups…"""
+    fused_us: int
+    """…and what one kernel each way would take, by the bytes that come from elsewhere and go there.
+    """
+    operations: int
+    operation: str
+    """The one that takes most of it, as PyTorch names it…"""
+    operation_us: int
+    """…what that takes…"""
+    operation_bytes: int
+    """…and what it reads and makes."""
+
+
+class NeedlessOperations(msgspec.Struct, frozen=True, array_like=True):
+    """Operations of one step that need not be, with their backward."""
+
+    place: str
+    """The line with most of it."""
+    us: int
+    host_us: int
+    operations: int
+
+
+class ZeroProducts(msgspec.Struct, frozen=True, array_like=True):
+    """Products of one step with matrices that hardly hold anything but zeros."""
+
+    place: str
+    """The line with most of it."""
+    us: int
+    host_us: int
+    operations: int
+    filled: float
+    """The part of the fullest that is not zero, 0 to 1."""
+
+
+class HostCopies(msgspec.Struct, frozen=True, array_like=True):
+    """Tensors that one step copies from the host to a device, the loader's aside."""
+
+    copies: int
+    bytes: int
+    made_bytes: int
+    """Of these, what holds no data, but zeros, numbers in order or at random…"""
+    made_at: str
+    """…and the line that copies most of that."""
+
+
+class StepOperations(msgspec.Struct, frozen=True, array_like=True):
+    """Operations of one step that was traced, but those of loader and optimizer."""
+
+    steps: int
+    """That were traced so far."""
+    operations: int
+    us: int
+    """What all took, on the device where there is one…"""
+    host_us: int
+    """…and on the host."""
+    functions: tuple[FunctionTime, ...] = ()
+    """Those with most time first."""
+    constant: NeedlessOperations | None = None
+    """What is the same in each step."""
+    repeated: NeedlessOperations | None = None
+    """What was computed before in the step."""
+    unread: NeedlessOperations | None = None
+    """What nothing uses."""
+    zeros: ZeroProducts | None = None
+    host_copies: HostCopies | None = None
+
+
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):
     """Triangular systems whose matrices are diagonal."""
 
@@ -195,3 +276,4 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     attention_weights: AttentionWeights | None = None
     diagonal_solves: DiagonalSolves | None = None
     formats: FormatTimes | None = None
+    step_operations: StepOperations | None = None

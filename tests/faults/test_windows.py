@@ -54,7 +54,18 @@ FLOPS = (
         return torch._C._len_torch_dispatch_stack() > 0
 """
 )
-WINDOWS = {"profile": PROFILE, "memory": MEMORY, "flops": FLOPS}
+TRACE = (
+    FLOPS
+    + """
+    from gpuwatch.probe.one_step.traces import WARM, StepTraces
+
+    def ask(step):
+        if step == 30 - WARM:
+            recorder = api._installed.recorder
+            recorder.trace_with(StepTraces(recorder).at)
+"""
+)
+WINDOWS = {"profile": PROFILE, "memory": MEMORY, "flops": FLOPS, "trace": TRACE}
 ASKS = """
     was_on = []
     def at_step(step):

@@ -27,6 +27,7 @@ from .statistics import Share, at_most, beyond
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.hysteresis import CONTRIBUTOR
+from .traced_places import traced
 from .window import RunFacts, StepWindow
 
 LONG_BY: Final = limits.OUTLIER_LEAST
@@ -169,6 +170,7 @@ def copies(window: RunFacts) -> Copies | None:
         # Hardly anything moves: such lines wait for what the GPU had queued, or copy what is there
         # already. What they take beyond that are many small copies.
         on_lines = max(0.0, on_lines - queued(window))
+    on_lines = min(on_lines, _by_count(window, pageable_mb_s))
     if window.world_size > 1:
         moving = min(moving, on_lines)  # NCCL uses the link as well
     on_lines += share_held(filled_then_copied(main_places(window))[0])
@@ -227,6 +229,16 @@ def copied_from_pageable(window: StepWindow) -> bool:
     on the CPU alone."""
     loader = training_loader(window)
     return loader is not None and loader.pinned is False and bool(loader.batch_bytes)
+
+
+def _by_count(window: RunFacts, pageable_mb_s: float) -> float:
+    """What the copies of a traced step can take at the most, 0 to 1: what their lines take beyond
+    that waits for something else. All of it where no step was traced."""
+    seen, device = traced(window), on_device(window)
+    if seen is None or seen.host_copies is None or device is None:
+        return 1.0
+    moved_us = seen.host_copies.bytes / pageable_mb_s
+    return 1e3 * (limits.A_COPY_US * seen.host_copies.copies + moved_us) / device.step_ns
 
 
 def _tiny(window: RunFacts) -> bool:

@@ -44,6 +44,7 @@ from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
+from .rules.traced_operations import traced_operations
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
@@ -105,7 +106,8 @@ def _compute(window: StepWindow) -> Finding | None:
     needless = needless_products(window), recomputation(window), repeated_backward(window)
     beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
     large = attention_weights(window), distances(window), diagonal_normal(window)
-    return max(filter(None, (of_net, *beside, *needless, *large)), key=_share_of, default=None)
+    found = of_net, *beside, *needless, *large, traced_operations(window)
+    return max(filter(None, found), key=_share_of, default=None)
 
 
 def _launch(window: StepWindow) -> Finding | None:

@@ -14,7 +14,7 @@ from ..code_places import (
     multiplies,
     recurs,
 )
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, Replayed, gain_of_kernels, replayed
 from ..forecast.measured import host_alone, on_tensor_cores
 from ..forecast.replay import ISSUING, NET
@@ -29,6 +29,7 @@ from ..statistics import without_rows
 from ..step_time import issued_of, spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
+from ..traced_places import FUSED, costliest, place_of_most, shown, traced
 from ..window import StepWindow
 from .gpu_filling import KINDS_OF_WORK, cell_by_cell, part_by_part
 from .gpu_work import (
@@ -50,6 +51,7 @@ from .gpu_work import (
 )
 
 KERNELS: Final = "gpuwatch profile PID (p on the screen) names the kernels that take its time"
+LOOK: Final = "whether it must be computed in each step, for all of it, is what to look at first"
 ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled", "parts")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
 MEASURE_COLLECTIVES: Final = (
@@ -278,8 +280,21 @@ def by_parts(window: StepWindow) -> Finding | None:
 
 
 def of_memory(window: StepWindow) -> Finding | None:
-    """`bandwidth` likewise."""
-    return _as_cause(window, bandwidth)
+    """`bandwidth` likewise; what fusing gives by the bytes of a traced step, where there is one."""
+    found, seen = _as_cause(window, bandwidth), traced(window)
+    if found is None or seen is None:
+        return found
+    most = max(seen.functions, key=lambda one: one.fusible_us - one.fused_us, default=None)
+    if most is None:
+        return found
+    saved = sum(one.fusible_us - one.fused_us for one in seen.functions) / seen.us
+    text = (
+        f"pointwise operations, sums and copies that one kernel could do take {percent(saved)} of "
+    )
+    text += f"a traced step more than that, most in {shown(most.place)}"
+    forecast = Forecast(*(speedup_of(part * saved) for part in FUSED))
+    evidence = (Evidence(text, "event", saved), *found.evidence)[:MOST_EVIDENCE]
+    return replace(found, evidence=evidence, forecast=forecast)
 
 
 def _as_cause(window: StepWindow, judge: Callable[[Work], Finding | None]) -> Finding | None:
@@ -317,14 +332,16 @@ def compute(window: StepWindow) -> Finding | None:
                 evidence = (*found.evidence, *_lag(device))[:MOST_EVIDENCE]
                 advice = for_this_run(found, window)
                 return _with_room(replace(found, evidence=evidence, advice=advice), window)
-    evidence = (*_lag(device), *_busy(window.activity))
+    evidence = (*place_of_most(window), *_lag(device), *_busy(window.activity))
     least = percent(ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):
         headline = f"no host cause above {least}: the GPU or kernel launches are the limit"
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     which = "the GPU or its collectives are" if may_wait(window) else "the GPU is"
     headline = f"{which} the limit: nothing else takes {least} of a step"
-    return state("compute", None, "info", headline, evidence, (cells or KERNELS,))
+    most = costliest(window)
+    look = () if most is None or cells else (f"{shown(most.place)} takes most of it: {LOOK}",)
+    return state("compute", None, "info", headline, evidence, (*look, cells or KERNELS))
 
 
 def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:

@@ -18,6 +18,7 @@ from ..statistics import Share, at_most, beyond, without_rows
 from ..thresholds.causes import TINY_COPIES
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR
+from ..traced_places import shown, traced
 from ..window import StepWindow
 
 
@@ -38,7 +39,7 @@ def h2d(window: StepWindow) -> Finding | None:
         return None
     copied = [place for place in places if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
-    where = _filled_on_host(copied, filled, with_them)
+    where = _filled_on_host(copied, filled, with_them) or _made_on_host(window)
     lines = tuple(place_evidence(place, "main-thread") for place in copied)[:1]
     headline, evidence = "copying batches to the GPU takes", (*_evidence(moved), *lines)
     if where is not None:
@@ -84,6 +85,15 @@ def _by_samples(window: StepWindow, moved: Copies, filled: Sequence[FrameShare])
     """What such lines take beyond what the GPU had queued is known no better than their samples."""
     seen = share_seen(window, lambda place: copies_to_gpu(place) or place in filled)
     return at_most(beyond(seen, max(0.0, seen.mean - moved.on_lines)), moved.share)
+
+
+def _made_on_host(window: StepWindow) -> str | None:
+    """By a traced step: the line that copies most of what holds no data, where that is most."""
+    seen = traced(window)
+    moved = None if seen is None else seen.host_copies
+    if moved is None or moved.made_bytes < LOOP_SHARE * max(1, moved.bytes):
+        return None
+    return shown(moved.made_at)
 
 
 def _filled_on_host(

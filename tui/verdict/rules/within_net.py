@@ -26,6 +26,7 @@ from ..stack_samples import FrameShare
 from ..statistics import Share, beyond
 from ..step_time import spent
 from ..thresholds.hysteresis import CONTRIBUTOR
+from ..traced_places import constant_function
 from ..window import StepWindow
 
 LEARNED_BESIDE: Final = 2.1
@@ -56,6 +57,8 @@ def unlearned(window: StepWindow) -> Finding | None:
             by_function.setdefault(users_function(one), []).append(one)
     own = [held for (name, _), held in by_function.items() if not OF_A_NET.search(name)]
     mine = max(own, key=lambda held: sum(one.share for one in held), default=[])
+    if mine and users_function(mine[0])[0] == constant_function(window):
+        return None  # a cause that knows more of it
     known = LEARNED_BESIDE * backward_ns / max(1, spent(window.steps).wall_ns)
     seen = share_seen(window, mine.__contains__)
     found = at_places(

@@ -26,6 +26,9 @@ quarter of it is what those reach."""
 COPY_LEAST_MB_S: Final = 400.0
 """Launching tiny kernels alone reads 50 to 200 MB/s."""
 TINY_COPY_BYTES: Final = 64 * 1024
+A_COPY_US: Final = 60.0
+"""What a small copy to the GPU takes at the most, beside its bytes: 15 to 30 us of the host, and
+the GPU's answer."""
 TINY_COPIES: Final = 64
 """Many tiny copies: at least so many tensors a batch, smaller than this."""
 RECOMPILES: Final = 3

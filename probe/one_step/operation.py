@@ -1,0 +1,85 @@
+"""One operation of a step that was traced, and what is known of all of them."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+NOWHERE: Final = -1
+
+
+class Work(IntEnum):
+    """What a compiler could do with an operation."""
+
+    PRODUCT = 0
+    """Whatever is not below: matrix products, convolutions, sorting, random numbers."""
+    FUSIBLE = 1
+    """Pointwise arithmetic, reductions, copies and lookups: one kernel can do several."""
+    VIEW = 2
+    """Computes nothing."""
+
+
+class Value(NamedTuple):
+    """A tensor as an operation reads or makes it."""
+
+    storage: int
+    """Number of the memory it lies in, anew for each that is made."""
+    view: Any
+    """Offset, sizes, strides and type: which part of that, and how it is read."""
+    bytes: int
+    """Of its elements, each once: one that is expanded lies there once."""
+    on_host: bool
+
+
+class Operation(NamedTuple):
+    """In the order of the step."""
+
+    name: str
+    work: Work
+    place: int
+    """Index of the line of the program that asked for it, in `Step.places`; of a backward, for its
+    forward. NOWHERE if it is not known."""
+    reads: tuple[Value, ...]
+    makes: tuple[Value, ...]
+    writes: frozenset[int]
+    """Storages that it changes."""
+    arguments: Any
+    """What else it was called with, to tell two apart."""
+    is_random: bool
+    node: int
+    """Number of the graph's node that was made for it: a gradient goes through it. NOWHERE without
+    one."""
+    of_node: int
+    """Of the node whose backward it belongs to; NOWHERE in a forward."""
+    task: int
+    """Number of that backward: a step may have several."""
+    is_kept: bool
+    """What it made is still there as the step ends."""
+    ns: int
+    """What it took, on the device where the step has one…"""
+    host_ns: int
+    """…and on the host."""
+
+    @property
+    def in_backward(self) -> bool:
+        """A backward has asked for it."""
+        return self.of_node != NOWHERE
+
+
+class Place(NamedTuple):
+    """A line of the program."""
+
+    file: str
+    function: str
+    line: int
+
+
+class Step(NamedTuple):
+    """All operations of one step, but those of the optimizer and of the loader."""
+
+    operations: tuple[Operation, ...]
+    places: tuple[Place, ...]
+    lasting: frozenset[int]
+    """Storages that were there before the step and have not changed since the last one that was
+    traced: their numbers are the same in both."""
+    filled: Mapping[int, float]
+    """Of large matrices among those that are multiplied: the part that is not zero, 0 to 1."""

@@ -1,0 +1,51 @@
+"""What PyTorch's operators do, by their names, tags and schemas."""
+
+import sys
+from typing import Any, Final, NamedTuple
+
+from .operation import Work
+
+_REDUCTIONS: Final = """
+    sum mean amax amin max min prod var std var_mean std_mean norm linalg_vector_norm logsumexp
+    softmax _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data cumsum any all
+    argmax argmin"""
+_COPIES: Final = """
+    clone copy_ _to_copy cat stack index_select gather index embedding repeat repeat_interleave
+    fill_ zero_ zeros ones full arange eye linspace zeros_like ones_like full_like new_zeros
+    new_ones new_full constant_pad_nd tril triu roll flip slice_backward select_backward masked_fill
+    where"""
+FUSIBLE: Final = frozenset((_REDUCTIONS + _COPIES).split())
+"""Those that carry no tag for it."""
+MATRIX_PRODUCTS: Final = frozenset(("mm", "addmm", "bmm", "baddbmm"))
+
+
+class Operator(NamedTuple):
+    """One overload."""
+
+    name: str
+    work: Work
+    is_random: bool
+    written: tuple[int, ...]
+    """Its arguments that it changes: by their position…"""
+    written_by_name: tuple[str, ...]
+    """…and those that have none."""
+
+
+def operator_of(func: Any) -> Operator:
+    """What a dispatched function does."""
+    tags: Any = sys.modules["torch"].Tag
+    name = str(getattr(getattr(func, "_overloadpacket", None), "__name__", func))
+    is_random = tags.nondeterministic_seeded in func.tags
+    fusible = tags.pointwise in func.tags or not FUSIBLE.isdisjoint((name, name.rstrip("_")))
+    changed = [
+        (at, one)
+        for at, one in enumerate(func._schema.arguments)
+        if one.alias_info is not None and one.alias_info.is_write
+    ]
+    return Operator(
+        name,
+        Work.FUSIBLE if fusible and not is_random else Work.PRODUCT,
+        is_random,
+        tuple(at for at, one in changed if not one.kwarg_only),
+        tuple(one.name for _, one in changed if one.kwarg_only),
+    )

@@ -1,0 +1,305 @@
+"""Traces a step of the training now and then while somebody watches, and sums up what it shows.
+
+From the end of an optimizer's step to the beginning of its next. A step that is traced takes its
+operations times 10 us longer, 25 us beside a GPU; the next comes after `PAUSE` times as long, and
+`MOST_STEPS` in all. Not where a mode would be seen or do harm: in code that is compiled or
+captured, beside a mode or a profiler of the program's own, and in a rank that others would wait
+for.
+"""
+
+import sys
+from typing import Any, Final
+
+from ..device.events import Events, find_events
+from ..peers import are_commands_off
+from ..recorder import Recorder
+from ..switched import Switched
+from ..wire.marks import (
+    BACKWARD_LEAVE,
+    FETCH_END,
+    FETCH_ENTER,
+    FETCH_FAILED,
+    FETCH_LEAVE,
+    OPTIMIZER_ENTER,
+    OPTIMIZER_LEAVE,
+)
+from .functions import functions_of
+from .host_copies import host_copies
+from .needless import Needless, by_zeros, constant, repeated, steady_of, unread
+from .operation import NOWHERE, Step
+from .tracer import MOST_OPERATIONS, Known, Taken, step_of, tracer
+
+STEP_OPERATIONS: Final = "step_operations"
+"""As `settings.Settings` has it."""
+PAUSE: Final = 50
+"""Times what a traced step took longer, until the next: a fiftieth of the time at the most."""
+MOST_STEPS: Final = 6
+MOST_NS: Final = 20_000_000_000
+"""Of a step that is traced: a loop may have ended meanwhile."""
+MOST_FUNCTIONS: Final = 6
+LEAST_PART: Final = 0.02
+"""Of all operations' time, of a function that is named."""
+PATIENCE: Final = 64
+"""Backwards without an optimizer's step, after which each of them ends a step."""
+WARM: Final = 3
+"""Steps before the first that is traced: a program's first ones load kernels."""
+MOST_FAILED: Final = 3
+BEGINS: Final = frozenset({FETCH_ENTER, OPTIMIZER_ENTER})
+ENDS: Final = frozenset({FETCH_LEAVE, FETCH_END, FETCH_FAILED, OPTIMIZER_LEAVE})
+
+
+class StepTraces:
+    """Every method but `ask` belongs to the training thread."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.reading: dict[str, Any] = {}
+        """The field, once a step was traced: for the publisher, replaced as a whole."""
+        self._recorder = recorder
+        self._known = Known()
+        self._around: _Around | None = None
+        self._mode: Any = None
+        self._switched: Switched | None = None
+        self._optimizer: int | None = None
+        """Identity of the one whose step began last; None before, and of backwards alone."""
+        self._first: int | None = None
+        """Of the one with whose step the trace began."""
+        self._backwards = 0
+        self._steps = 0
+        """Of optimizers, since somebody watches."""
+        self._ended: Any = None
+        """A mode that is over, whose events the device has not passed yet."""
+        self._before = frozenset[int]()
+        """Keys of the operations of the step that was traced before."""
+        self._again_ns = 0
+        self._traced = self._failed = 0
+        self.is_over = are_commands_off()
+
+    def ask(self) -> None:
+        """Trace a step, where one is due. Called by the publisher."""
+        if self._recorder.on and not self.is_over and self._recorder.now_ns() >= self._again_ns:
+            self._recorder.trace_with(self.at)
+
+    def at(self, kind: int, what: Any) -> None:
+        """Behind each mark of this kind, until a step was traced."""
+        if self._ended is not None:
+            self._take(self._ended)
+        elif self._mode is None:
+            self._wait(kind, what)
+        elif self._switched is not None and self._switched.is_mine:
+            self._follow(kind, what)
+
+    def _wait(self, kind: int, what: Any) -> None:
+        if kind == OPTIMIZER_ENTER:
+            self._optimizer, self._backwards = id(what), 0
+        elif kind == OPTIMIZER_LEAVE:
+            self._steps += 1
+            if self._optimizer is not None and self._steps > WARM:
+                self._begin(self._optimizer)
+        elif kind == BACKWARD_LEAVE:
+            self._backwards += 1
+            if self._backwards > PATIENCE:
+                self._begin(None)
+
+    def _follow(self, kind: int, what: Any) -> None:
+        mode = self._mode
+        by_backward = self._first is None and kind == BACKWARD_LEAVE
+        if by_backward or (kind == OPTIMIZER_ENTER and id(what) == self._first):
+            self._end()
+        elif kind in BEGINS:
+            mode.is_off = True
+        elif kind in ENDS:
+            mode.is_off = False
+        if self._mode is not None and self._recorder.now_ns() > self._until_ns():
+            self._cut()
+
+    def _until_ns(self) -> int:
+        return 0 if self._switched is None else self._switched.until_ns
+
+    def _begin(self, optimizer: int | None) -> None:
+        if not _may_trace():
+            self._fail()
+            return
+        events = find_events()
+        self._around = None if events is None else _Around(events)
+        self._first = optimizer
+        self._mode = tracer(self._known, self._recorder.now_ns, self._around)
+        until_ns = self._recorder.now_ns() + MOST_NS
+        self._switched = Switched(self._cut, until_ns, self._leave_in_child)
+        self._mode.__enter__()
+
+    def _end(self) -> None:
+        mode = self._mode
+        if _top() is not mode:
+            return  # a mode of the user's lies on ours: at the end of a later step
+        self._take_off()
+        if mode.why_not or not mode.taken:
+            self._fail()
+            self.is_over = self.is_over or len(mode.taken) >= MOST_OPERATIONS
+        else:
+            self._take(mode)
+
+    def _take_off(self) -> None:
+        self._mode.__exit__(None, None, None)
+        self._mode = None
+        if self._switched is not None:
+            self._switched.done()
+            self._switched = None
+
+    def _cut(self) -> bool:
+        """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
+        taken down right now, for which ours is taken away and put back."""
+        if self._mode is None or _top() is not self._mode:
+            return False
+        self._take_off()
+        self._fail()
+        return True
+
+    def _leave_in_child(self) -> None:
+        """A loader's worker would run below the mode for good."""
+        if self._mode is not None and _top() is self._mode:
+            self._mode.__exit__(None, None, None)
+
+    def _fail(self) -> None:
+        self._failed += 1
+        self.is_over = self._failed >= MOST_FAILED
+        self._again_ns = self._recorder.now_ns() + MOST_NS
+        self._recorder.trace_with(None)
+
+    def _take(self, mode: Any) -> None:
+        """Sum it up, once the device has passed its events."""
+        around = self._around
+        if around is not None and not around.has_passed(mode.taken):
+            self._ended = mode
+            return
+        begun_ns = self._recorder.now_ns()
+        step = step_of(
+            mode,
+            self._known,
+            (lambda one: one.host_ns) if around is None else around.times(mode.taken),
+        )
+        self._ended = self._around = None
+        steady = steady_of(step)
+        found = (
+            constant(step, steady, self._before),
+            repeated(step, steady),
+            unread(step),
+        )
+        self._before = frozenset(steady.keys)
+        self._traced += 1
+        self.reading = {STEP_OPERATIONS: _row(self._traced, step, found)}
+        ended_ns = self._recorder.now_ns()
+        self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)
+        self.is_over = self._traced >= MOST_STEPS
+        self._recorder.trace_with(None)
+
+
+class _Around:
+    """Events of a device around each operation."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._streams: dict[tuple[int, int], Any] = {}
+
+    def begin(self) -> Any:
+        """An event before it."""
+        return self._put()
+
+    def end(self, begun: Any) -> Any:
+        """Both events."""
+        return begun, self._put()
+
+    def _put(self) -> Any:
+        events = self._events
+        device = events.device()
+        key = device, events.handle(device)
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = events.stream(device)
+        event = events.make()
+        events.record(event, stream)
+        return event
+
+    def has_passed(self, taken: list[Taken]) -> bool:
+        """The device is behind all of them."""
+        return all(self._events.query(one.events[1]) for one in taken[-2:] if one.events)
+
+    def times(self, taken: list[Taken]) -> Any:
+        """What each took on the device, beyond what the shortest did, which has nothing there."""
+        took = {}
+        for one in taken:
+            if one.events:
+                took[id(one)] = round(self._events.elapsed_ms(*one.events) * 1e6)
+        least = min(took.values(), default=0)
+        return lambda one: max(0, took.get(id(one), 0) - least)
+
+
+def _row(number: int, step: Step, found: tuple[Needless | None, ...]) -> tuple[Any, ...]:
+    """The fields of `settings.StepOperations`."""
+    whole = sum(one.ns for one in step.operations)
+    host = sum(one.host_ns for one in step.operations)
+    functions = tuple(
+        (
+            *(_place(step, one.place), one.ns // 1000, one.host_ns // 1000),
+            *(one.backward_ns // 1000, one.unlearned_ns // 1000, one.fusible_ns // 1000),
+            *(one.fused_ns // 1000, one.operations, one.operation, one.operation_ns // 1000),
+            one.operation_bytes,
+        )
+        for one in functions_of(step)[:MOST_FUNCTIONS]
+        if one.ns >= LEAST_PART * whole
+    )
+    needless = (None if one is None else _needless(step, one) for one in found)
+    zeros = by_zeros(step)
+    empty = None if zeros is None else (*_needless(step, zeros[0]), zeros[1])
+    totals = len(step.operations), whole // 1000, host // 1000
+    copied = host_copies(step)
+    to_device = *copied[:3], _place(step, copied.made_at)
+    return number, *totals, functions, *needless, empty, to_device
+
+
+def _needless(step: Step, one: Needless) -> tuple[Any, ...]:
+    return _place(step, one.place), one.ns // 1000, one.host_ns // 1000, one.operations
+
+
+def _place(step: Step, place: int) -> str:
+    """ "Net.forward (/home/me/train.py:12)", as samples have it."""
+    if place == NOWHERE:
+        return ""
+    one = step.places[place]
+    return f"{one.function} ({one.file}:{one.line})"
+
+
+def _top() -> Any:
+    """The innermost dispatch mode."""
+    torch: Any = sys.modules["torch"]
+    count = torch._C._len_torch_dispatch_stack()
+    return torch._C._get_dispatch_stack_at(count - 1) if count else None
+
+
+def _may_trace() -> bool:
+    torch: Any = sys.modules["torch"]
+    if torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing():
+        return False
+    if getattr(torch.autograd, "_profiler_enabled", bool)():
+        return False
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing():
+        return False
+    return not (_has_ranks() or _compiles())
+
+
+def _has_ranks() -> bool:
+    """Others would wait for this one."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return False
+    return bool(distributed.is_initialized() and distributed.get_world_size() > 1)
+
+
+def _compiles() -> bool:
+    """Whether anything is to be compiled. Below a dispatch mode dynamo leaves a function alone, and
+    from then on for good."""
+    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+    if frames is None:
+        return False
+    backends = getattr(frames, "cached_backends", None)
+    return backends is None or any(one is not None for one in backends.values())

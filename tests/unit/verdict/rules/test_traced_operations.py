@@ -1,0 +1,198 @@
+"""What a traced step shows to be needless."""
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from gpuwatch.tui.settings import (
+    FunctionTime,
+    HostCopies,
+    NeedlessOperations,
+    Settings,
+    StepOperations,
+    ZeroProducts,
+)
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.compute import compute, of_memory
+from gpuwatch.tui.verdict.rules.h2d import h2d
+from gpuwatch.tui.verdict.rules.traced_operations import traced_operations
+from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.traced_places import shown
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even, window
+
+STEP: dict[str, Any] = {"forward_ms": 30, "backward_ms": 60, "optimizer_ms": 10}
+NET = 0.9
+PLACE = "Net.forward (/home/me/train.py:12)"
+NET_TIME = FunctionTime(PLACE, 90_000, 9_000, 60_000, 0, 20_000, 15_000, 400, "mm", 50_000, 10**9)
+SEEN = StepOperations(1, 1_000, 100_000, 10_000, (NET_TIME,))
+
+
+def needless(us: int, host_us: int = 0) -> NeedlessOperations:
+    return NeedlessOperations("graph (/home/me/train.py:7)", us, host_us, 20)
+
+
+def on_cpu(**seen: Any) -> StepWindow:
+    return window(
+        even(60, **STEP), settings=Settings(step_operations=structs.replace(SEEN, **seen))
+    )
+
+
+def on_gpu(busy: float = 99.0, lag_ms: float = 80.0, **seen: Any) -> StepWindow:
+    return gpu_window(
+        even(60, **STEP),
+        {**STEP, "lag_ms": lag_ms},
+        activity=activity(busy),
+        settings=Settings(step_operations=structs.replace(SEEN, **seen)),
+    )
+
+
+def found_in(seen: StepWindow) -> Finding:
+    found = traced_operations(seen)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("constant", "is computed anew, and is the same in each"),
+        ("repeated", "computes again what the step has computed before"),
+        ("unread", "computes what nothing reads"),
+    ],
+)
+def test_what_need_not_be_is_the_verdict(name: str, words: str) -> None:
+    seen = on_cpu(**{name: needless(50_000)})
+    found = found_in(seen)
+    assert found.share == pytest.approx(NET * 0.5 * 0.95)
+    assert found.headline == f"43% of each step {words}"
+    assert found.advice[0].endswith(": graph (train.py:7)")
+    assert found.evidence[0].text.startswith("20 of 1,000 operations of a traced step, most in gr")
+    judged = Engine().judge(seen).finding
+    assert (judged.kind, judged.sub) == ("compute", name)
+
+
+def test_its_forecast_is_what_goes() -> None:
+    forecast = found_in(on_gpu(repeated=needless(50_000))).forecast
+    assert forecast is not None
+    assert forecast.low is not None
+    assert forecast.high is not None
+    assert forecast.low < 1 / (1 - NET * 0.5) < forecast.high
+
+
+def test_little_of_it_is_no_cause() -> None:
+    assert traced_operations(on_cpu(constant=needless(5_000))) is None
+    assert traced_operations(on_cpu()) is None
+
+
+def test_where_a_gpu_waits_for_its_host_what_is_launched_counts() -> None:
+    waiting = on_gpu(busy=40.0, lag_ms=0.02, repeated=needless(1_000, host_us=5_000))
+    assert found_in(waiting).share == pytest.approx(NET * 0.5 * 0.95)
+    assert found_in(waiting).evidence[0].text.endswith("50% of their time on the host")
+    assert traced_operations(on_gpu(repeated=needless(1_000, host_us=5_000))) is None
+
+
+def test_products_with_zeros_are_told_to_be_sparse() -> None:
+    zeros = ZeroProducts("graph (/home/me/train.py:7)", 60_000, 100, 2, 0.0004)
+    found = found_in(on_gpu(zeros=zeros))
+    assert (found.kind, found.sub) == ("compute", "zeros")
+    assert found.share == pytest.approx(NET * 0.6 * 0.9)
+    assert found.evidence[0].text.startswith("0.04% of a matrix is not zero")
+    assert "to_sparse_csr" in found.advice[0]
+
+
+DISTANCES = FunctionTime(
+    *("distances (/home/me/vq.py:5)", 80_000, 100, 50_000, 0, 78_000, 800, 9, "sub", 9_000, 10**9)
+)
+
+
+def test_tensors_that_are_made_and_read_once_are_told_not_to_be_made() -> None:
+    """All differences of a quantiser: 89 % of an H200's time, and 1 % as one kernel (3.4x)."""
+    found = found_in(on_gpu(functions=(DISTANCES, NET_TIME)))
+    assert (found.kind, found.sub) == ("compute", "unfused")
+    assert found.share == pytest.approx(NET * 0.772 * 0.75)
+    assert found.advice[0].endswith("@torch.compile on distances (vq.py:5)")
+
+
+@pytest.mark.parametrize(
+    "change", [{"fused_us": 40_000}, {"fusible_us": 15_000}], ids=["a net like others", "little"]
+)
+def test_pointwise_operations_of_a_plain_net_are_no_cause(change: dict[str, int]) -> None:
+    one = structs.replace(DISTANCES, **change)
+    assert traced_operations(on_gpu(functions=(one,))) is None
+
+
+INDEX = FunctionTime(
+    *("Net.forward (/home/me/lidar.py:9)", 99_000, 1, 95_000, 0, 0, 0, 90, "index_put", 92_000),
+    60_000_000,
+)
+
+
+def test_the_backward_of_an_index_that_adds_up_row_after_row() -> None:
+    """262,144 points of a table of 5 rows: 92 % of an H200's time (7 to 9x by `F.embedding`)."""
+    found = found_in(on_gpu(functions=(INDEX,)))
+    assert (found.kind, found.sub) == ("compute", "scatter")
+    assert found.share == pytest.approx(NET * 0.92 * 0.95)
+    assert found.advice[0].startswith("F.embedding(index, table)")
+    fast = structs.replace(INDEX, operation_bytes=50 * 10**9)
+    assert traced_operations(on_gpu(functions=(fast,))) is None
+
+
+def test_a_gpu_that_is_the_limit_names_where_most_of_its_time_goes() -> None:
+    found = compute(on_gpu())
+    assert found is not None
+    assert found.evidence[0].text == (
+        "90% of the operations' time in a traced step is at Net.forward (train.py:12), 56% of it mm"
+    )
+    assert found.advice[0].startswith("Net.forward (train.py:12) takes most of it")
+
+
+def test_what_fusing_gives_is_forecast_by_the_bytes_of_a_traced_step() -> None:
+    busy = activity(99.0, sm=90.0, tensor=2.0, fp32=10.0, dram=70.0)
+    step = structs.replace(
+        SEEN, functions=(structs.replace(DISTANCES, us=50_000, fused_us=39_000),)
+    )
+    seen = gpu_window(
+        even(60, **STEP),
+        {**STEP, "lag_ms": 80.0},
+        activity=busy,
+        settings=Settings(step_operations=step),
+    )
+    found = of_memory(seen)
+    assert found is not None
+    assert found.forecast is not None
+    assert found.forecast.high == pytest.approx(1 / (1 - 0.39))
+
+
+def copying(copies: HostCopies | None) -> StepWindow:
+    waits = FrameShare(0.4, "train (train.py:88)", None, "y = y.to(device)")
+    rest = FrameShare(0.6, "forward (model.py:12)", None, "x = self.layer(x)")
+    return gpu_window(
+        even(60, **STEP),
+        STEP,
+        activity=activity(55.0),
+        stacks=Stacks(200, (waits, rest), 0, (), None),
+        settings=Settings(step_operations=structs.replace(SEEN, host_copies=copies)),
+    )
+
+
+def test_what_a_few_small_copies_cannot_take_is_no_copy() -> None:
+    """A public training of point clouds: 46 % of the samples at `target.to(device)`, of 64 numbers,
+    where it waits for what the GPU had queued."""
+    assert h2d(copying(None)) is not None
+    assert h2d(copying(HostCopies(2, 400_000, 0, ""))) is None
+    assert h2d(copying(HostCopies(900, 400_000, 0, ""))) is not None
+
+
+def test_what_holds_no_data_is_made_on_the_gpu() -> None:
+    found = h2d(copying(HostCopies(900, 400_000, 300_000, "Net.forward (/home/me/train.py:5)")))
+    assert found is not None
+    assert found.advice[0] == "make it on the GPU, with device=...: Net.forward (train.py:5)"
+
+
+def test_a_place_is_shown_without_its_folders() -> None:
+    assert shown(PLACE) == "Net.forward (train.py:12)"
+    assert shown("") == ""

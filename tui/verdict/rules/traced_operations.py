@@ -1,0 +1,132 @@
+"""What a traced step shows to be needless: the same in each step, computed before in the same one,
+read by nothing, multiplied by zeros, or made in full only to be summed."""
+
+from typing import Final
+
+from ...settings import FunctionTime, NeedlessOperations, StepOperations
+from ..findings import Evidence, Finding
+from ..format import percent, size
+from ..on_device import is_clocked, is_the_limit, share_of_steps
+from ..scoring import of_net
+from ..statistics import Share, product, times, within_one
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..traced_places import FUSED, shown, source, traced
+from ..window import StepWindow
+
+BACK: Final = (0.95, 0.75, 1.0)
+"""Of what such operations took as they were timed one by one: a device does some beside others, and
+the caches are another's without them."""
+OF_ZEROS: Final = (0.9, 0.6, 1.0)
+"""Of what the dense products took, as the sparse ones read each number that is not zero, with a row
+of the other: of 17 in a row of 40,000 hardly anything stays (H200)."""
+LEAST_FUSED: Final = 0.2
+"""Of all operations' time, what fusing those of one function must save."""
+LEFT: Final = 0.4
+"""Of the time of its fusible operations, what may be left: else it is a net like others."""
+SCATTERS: Final = ("index_put", "_index_put_impl_", "_unsafe_index_put")
+"""The backward of `table[index]`: it adds up row after row where an index comes often."""
+SLOW: Final = {True: 100_000, False: 1_000}
+"""Bytes a microsecond, with a GPU and without: a tenth of what others move there, and less."""
+CONSTANT: Final = (
+    "constant",
+    "is computed anew, and is the same in each",
+    "compute it once, before the loop, and keep it",
+)
+REPEATED: Final = (
+    "repeated",
+    "computes again what the step has computed before",
+    "compute it once in a step, and pass it on",
+)
+UNREAD: Final = (
+    "unread",
+    "computes what nothing reads",
+    "leave it out: no loss, no number and no later operation uses it",
+)
+SPARSE: Final = "matrix.to_sparse_csr(), once: its products read what is there"
+EMBEDDING: Final = "F.embedding(index, table) for table[index]: its backward adds rows side by side"
+FUSE: Final = "do not make them: one product or call for all, or @torch.compile on"
+
+
+def traced_operations(window: StepWindow) -> Finding | None:
+    """The largest of them. Where a GPU waits for its host, by what they take there: they are
+    launched."""
+    seen = traced(window)
+    if seen is None or not seen.host_us or not is_clocked(window):
+        return None
+    named = ((seen.constant, CONSTANT), (seen.repeated, REPEATED), (seen.unread, UNREAD))
+    found = [_needless(window, seen, one, *words) for one, words in named if one is not None]
+    if is_the_limit(window):
+        found += [_of_zeros(window, seen)]
+        found += [_unfused(window, seen, one) for one in seen.functions]
+        found += [_scattered(window, seen, one) for one in seen.functions]
+    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+
+
+def _needless(
+    window: StepWindow,
+    seen: StepOperations,
+    needless: NeedlessOperations,
+    sub: str,
+    what: str,
+    instead: str,
+) -> Finding | None:
+    by_host = not is_the_limit(window)
+    part = needless.host_us / seen.host_us if by_host else needless.us / seen.us
+    where = shown(needless.place)
+    text = f"{needless.operations:,} of {seen.operations:,} operations of a traced step, most in "
+    text += f"{where}: {percent(part)} of their time{' on the host' if by_host else ''}"
+    headline = f"{{share}} of each step {what}"
+    return _found(window, sub, (part, BACK), headline, text, f"{instead}: {where}")
+
+
+def _of_zeros(window: StepWindow, seen: StepOperations) -> Finding | None:
+    """Products with a matrix that is mostly zeros, as the one that says which nodes are joined."""
+    if (zeros := seen.zeros) is None:
+        return None
+    part, where = zeros.us / seen.us, shown(zeros.place)
+    text = f"{100 * zeros.filled:.2g}% of a matrix is not zero: the products with it take "
+    text += f"{percent(part)} of the operations' time in a traced step"
+    headline = "products with zeros take {share} of each step"
+    return _found(window, "zeros", (part, OF_ZEROS), headline, text, f"{SPARSE}: {where}")
+
+
+def _unfused(window: StepWindow, seen: StepOperations, one: FunctionTime) -> Finding | None:
+    part = (one.fusible_us - one.fused_us) / seen.us
+    if part < LEAST_FUSED or one.fused_us > LEFT * one.fusible_us:
+        return None
+    where = shown(one.place)
+    text = f"{percent(one.us / seen.us)} of the operations' time in a traced step is at {where}, "
+    text += f"{percent(one.fusible_us / max(1, one.us))} of it in pointwise operations, sums and "
+    text += f"copies: by their bytes one kernel takes {percent(one.fused_us / one.fusible_us)} of "
+    text += "that"
+    headline = "tensors that are made and read once take {share} of each step"
+    return _found(window, "unfused", (part, FUSED), headline, text, f"{FUSE} {where}")
+
+
+def _scattered(window: StepWindow, seen: StepOperations, one: FunctionTime) -> Finding | None:
+    per_us = one.operation_bytes / max(1, one.operation_us)
+    if one.operation not in SCATTERS or per_us > SLOW[window.gpu_present]:
+        return None
+    part, where = one.operation_us / seen.us, shown(one.place)
+    text = f"{one.operation} takes {percent(part)} of the operations' time in a traced step, for "
+    text += size(one.operation_bytes)
+    headline = "the backward of an index takes {share} of each step"
+    return _found(window, "scatter", (part, BACK), headline, text, f"{EMBEDDING}, in {where}")
+
+
+def _found(
+    window: StepWindow,
+    sub: str,
+    part: tuple[float, tuple[float, float, float]],
+    headline: str,
+    text: str,
+    advice: str,
+) -> Finding | None:
+    """`part`: of the operations' time, and what of that goes: the mean, the least, the most."""
+    of_operations, goes = part
+    net = share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)
+    share = product(net, times(Share(*goes), within_one(of_operations)))
+    if share.mean < CONTRIBUTOR:
+        return None
+    evidence = (Evidence(text, source(window), of_operations),)
+    return of_net(sub, share, headline.format(share=percent(share.mean)), evidence, (advice,))
