@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from ..circuit_breaker import PACKAGE, is_users
+from ..loaders import past_overrides
 from .operation import NOWHERE, Operation, Place, Step, Value, Work
 from .operators import MATRIX_PRODUCTS, Operator, operator_of
 
@@ -56,8 +57,8 @@ class Known:
 
 
 def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
-    """The mode. `around` times an operation on a device: `around.begin()`, and `around.end(begun)`,
-    which gives its events; None on a CPU."""
+    """The mode. `around` times an operation on a device, None on a CPU: `around.begin()`, and
+    `around.end(begun)`, which gives its events; not where `around.is_captured()`."""
     torch: Any = sys.modules["torch"]
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -98,8 +99,11 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
             begun_ns = now_ns()
             before = event = None
             try:
-                before = self._before(func, args, kwargs)
-                event = around.begin() if around is not None else None
+                if around is not None and around.is_captured():
+                    self.why_not = "a graph is captured"  # our events would be part of it
+                    return func(*args, **kwargs)
+                before = past_overrides(torch, self._before, (func, args, kwargs))
+                event = None if around is None else around.begin()
             except Exception as error:  # a tensor that has no storage; the run goes on
                 self._give_up(error)
             called_ns = now_ns()
@@ -108,7 +112,8 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
             try:
                 if before is not None:
                     events = None if event is None else around.end(event)
-                    self._after(before, out, ended_ns - called_ns, events)
+                    asked = before, out, ended_ns - called_ns, events
+                    past_overrides(torch, self._after, asked)
             except Exception as error:
                 self._give_up(error)
             self.own_ns += called_ns - begun_ns + now_ns() - ended_ns
@@ -119,8 +124,9 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                 raise error
             self.why_not = f"{type(error).__name__}: {str(error)[:200]}"
 
-        def _before(self, func: Any, args: Any, kwargs: Any) -> Any:
+        def _before(self, called: tuple[Any, Any, Any]) -> Any:
             """What is known before the call; None of too many."""
+            func, args, kwargs = called
             if len(self.taken) >= MOST_OPERATIONS:
                 self.why_not = "too many operations"
                 return None
@@ -151,7 +157,8 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
             task = NOWHERE if node is None else current_task()
             return operator, place, reads, writes, arguments, made, of_node, task
 
-        def _after(self, before: Any, out: Any, host_ns: int, events: Any) -> None:
+        def _after(self, asked: tuple[Any, Any, int, Any]) -> None:
+            before, out, host_ns, events = asked
             operator, place, reads, writes, arguments, node, of_node, task = before
             results = out if isinstance(out, (list, tuple)) else (out,)
             results = [one for one in results if isinstance(one, tensor_type)]
@@ -160,9 +167,9 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
             work = operator.work
             if makes and not writes and all(one.storage in held for one in makes):
                 work = Work.VIEW
-            asked = operator.name, work, place, reads, makes, writes, arguments, operator.is_random
+            row = operator.name, work, place, reads, makes, writes, arguments, operator.is_random
             made = ref(results[0]) if node != NOWHERE and results else None
-            self.taken.append(Taken((*asked, node, of_node, task), made, host_ns, events))
+            self.taken.append(Taken((*row, node, of_node, task), made, host_ns, events))
 
         def _read(self, tensor: Any) -> Value:
             storage = _storage_of(tensor, torch)

@@ -172,25 +172,24 @@ class StepTraces:
             self._ended = mode
             return
         begun_ns = self._recorder.now_ns()
-        step = step_of(
-            mode,
-            self._known,
-            (lambda one: one.host_ns) if around is None else around.times(mode.taken),
-        )
+        ns_of = on_host if around is None else around.times(mode.taken)
+        step = step_of(mode, self._known, ns_of)
         self._ended = self._around = None
         steady = steady_of(step)
-        found = (
-            constant(step, steady, self._before),
-            repeated(step, steady),
-            unread(step),
-        )
+        found = constant(step, steady, self._before), repeated(step, steady), unread(step)
         self._before = frozenset(steady.keys)
         self._traced += 1
         self.reading = {STEP_OPERATIONS: _row(self._traced, step, found)}
         ended_ns = self._recorder.now_ns()
         self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)
-        self.is_over = self._traced >= MOST_STEPS
+        if self._traced >= MOST_STEPS:
+            self.is_over, self._known, self._before = True, Known(), frozenset()
         self._recorder.trace_with(None)
+
+
+def on_host(one: Taken) -> int:
+    """What an operation took without a device."""
+    return one.host_ns
 
 
 class _Around:
@@ -199,6 +198,10 @@ class _Around:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._streams: dict[tuple[int, int], Any] = {}
+
+    def is_captured(self) -> bool:
+        """What is put on the current stream becomes part of a graph."""
+        return self._events.capturing()
 
     def begin(self) -> Any:
         """An event before it."""
@@ -221,7 +224,11 @@ class _Around:
 
     def has_passed(self, taken: list[Taken]) -> bool:
         """The device is behind all of them."""
-        return all(self._events.query(one.events[1]) for one in taken[-2:] if one.events)
+        last = taken[-1].events  # of the others some may be on other streams
+        return last is None or (
+            self._events.query(last[1])
+            and all(self._events.query(one.events[1]) for one in taken if one.events)
+        )
 
     def times(self, taken: list[Taken]) -> Any:
         """What each took on the device, beyond what the shortest did, which has nothing there."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -335,6 +335,28 @@ def test_what_the_program_raises_in_an_operation_is_its_own() -> None:
     mode = tracer.tracer(tracer.Known(), count().__next__)
     with pytest.raises(RuntimeError, match="shape"), mode:
         torch.ones(2, 3) @ torch.ones(2, 3)
+
+
+class Loud(torch.Tensor):
+    """A tensor that says what is asked of it."""
+
+    asked: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.asked.append(getattr(func, "__name__", str(func)))
+        answer: Any = super()
+        return answer.__torch_function__(func, types, args, kwargs or {})
+
+
+def test_a_tensor_of_the_programs_own_type_is_asked_nothing_more() -> None:
+    loud = torch.ones(SIZE).as_subclass(Loud)
+    loud + 1
+    bare = [*Loud.asked]
+    Loud.asked.clear()
+    Traced().step(lambda: loud + 1)
+    assert Loud.asked == bare[-len(Loud.asked) :]
+    assert "requires_grad" not in str(Loud.asked)
 
 
 def test_too_many_operations_are_not_taken_down(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,23 @@ def test_on_a_device_its_own_times_count(monkeypatch: pytest.MonkeyPatch) -> Non
         assert loop.found()[0] == 1
 
 
+def test_a_capture_that_begins_in_a_traced_step_gets_none_of_our_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with watched() as run:
+        device = FakeDevice(run.clock)
+        monkeypatch.setattr(traces, "find_events", lambda: device)
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        before = len(device.events)
+        device.current.capturing = True
+        loop.step()
+        assert len(device.events) == before
+        assert loop.found() is None
+        assert not is_on()
+
+
 def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUWATCH_CONTROL", "0")
     with watched() as run:
