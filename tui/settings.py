@@ -150,6 +150,18 @@ class HostCopies(msgspec.Struct, frozen=True, array_like=True):
     """…and the line that copies most of that."""
 
 
+class LoopOperations(msgspec.Struct, frozen=True, array_like=True):
+    """Operations that a loop of the program asks for in one step, forward and backward, none of
+    whose turns needs another's."""
+
+    place: str
+    """The line with most of it."""
+    us: int
+    host_us: int
+    operations: int
+    turns: int
+
+
 class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """Operations of one step that was traced, but those of loader and optimizer."""
 
@@ -170,6 +182,7 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """What nothing uses."""
     zeros: ZeroProducts | None = None
     host_copies: HostCopies | None = None
+    loop: LoopOperations | None = None
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -25,6 +25,7 @@ from ..wire.marks import (
 )
 from .functions import functions_of
 from .host_copies import host_copies
+from .loops import largest_loop
 from .needless import Needless, by_zeros, constant, repeated, steady_of, unread
 from .operation import NOWHERE, Step
 from .tracer import MOST_OPERATIONS, Known, Taken, step_of, tracer
@@ -260,11 +261,19 @@ def _row(number: int, step: Step, found: tuple[Needless | None, ...]) -> tuple[A
     totals = len(step.operations), whole // 1000, host // 1000
     copied = host_copies(step)
     to_device = *copied[:3], _place(step, copied.made_at)
-    return number, *totals, functions, *needless, empty, to_device
+    loop = largest_loop(step)
+    turning = (
+        None if loop is None else (_place(step, loop.place), *_us(loop.ns, loop.host_ns), *loop[3:])
+    )
+    return number, *totals, functions, *needless, empty, to_device, turning
 
 
 def _needless(step: Step, one: Needless) -> tuple[Any, ...]:
-    return _place(step, one.place), one.ns // 1000, one.host_ns // 1000, one.operations
+    return _place(step, one.place), *_us(one.ns, one.host_ns), one.operations
+
+
+def _us(*ns: int) -> tuple[int, ...]:
+    return tuple(each // 1000 for each in ns)
 
 
 def _place(step: Step, place: int) -> str:

@@ -44,6 +44,7 @@ from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
+from .rules.traced_loop import traced_loop
 from .rules.traced_operations import traced_operations
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
@@ -112,7 +113,7 @@ def _compute(window: StepWindow) -> Finding | None:
 
 def _launch(window: StepWindow) -> Finding | None:
     """What is called, on a GPU and without one."""
-    found = [computed_anew(window)]
+    found = [computed_anew(window), traced_loop(window)]
     if window.gpu_present:
         found += [launch(window)]
     else:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from gpuwatch.probe.one_step import functions, needless, tracer
+from gpuwatch.probe.one_step import functions, loops, needless, tracer
 from gpuwatch.probe.one_step.host_copies import HostCopies, host_copies
 from gpuwatch.probe.one_step.operation import NOWHERE, Operation, Step, Value, Work
 from gpuwatch.probe.one_step.operators import operator_of
@@ -335,6 +335,44 @@ def test_what_the_program_raises_in_an_operation_is_its_own() -> None:
     mode = tracer.tracer(tracer.Known(), count().__next__)
     with pytest.raises(RuntimeError, match="shape"), mode:
         torch.ones(2, 3) @ torch.ones(2, 3)
+
+
+def test_a_loop_whose_turns_do_not_need_each_other_is_found() -> None:
+    rows = torch.randn(40, 8, requires_grad=True)
+
+    def losses() -> torch.Tensor:
+        loss = torch.zeros(())
+        for row in rows:
+            near = row.pow(2).sum()
+            loss = loss + near.exp()
+        return loss
+
+    step = Traced().step(lambda: losses().backward())
+    found = loops.largest_loop(step)
+    assert found is not None
+    assert step.places[found.place].function.endswith("losses")
+    assert found.turns == 40
+    assert found.operations >= 4 * 40
+
+
+def test_turns_that_need_the_one_before_are_no_such_loop() -> None:
+    cell = nn.GRUCell(8, 8)
+
+    def run() -> None:
+        hidden = torch.zeros(4, 8)
+        for _ in range(40):
+            hidden = cell(hidden, hidden)
+        hidden.sum().backward()
+
+    assert loops.largest_loop(Traced().step(run)) is None
+
+
+def test_a_few_turns_are_heads_or_scales() -> None:
+    def run() -> None:
+        for row in X[: loops.LEAST_TURNS - 1]:
+            row.exp()
+
+    assert loops.largest_loop(Traced().step(run)) is None
 
 
 class Loud(torch.Tensor):
