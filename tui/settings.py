@@ -112,9 +112,7 @@ class FunctionTime(msgspec.Struct, frozen=True, array_like=True):
     operation: str
     """The one that takes most of it, as PyTorch names it…"""
     operation_us: int
-    """…what that takes…"""
-    operation_bytes: int
-    """…and what it reads and makes."""
+    """…and what that takes."""
 
 
 class NeedlessOperations(msgspec.Struct, frozen=True, array_like=True):
@@ -135,8 +133,8 @@ class ZeroProducts(msgspec.Struct, frozen=True, array_like=True):
     us: int
     host_us: int
     operations: int
-    filled: float
-    """The part of the fullest that is not zero, 0 to 1."""
+    filled_ppm: int
+    """Parts in a million of the fullest that are not zero."""
 
 
 class HostCopies(msgspec.Struct, frozen=True, array_like=True):
@@ -180,6 +178,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """What was computed before in the step."""
     unread: NeedlessOperations | None = None
     """What nothing uses."""
+    scattered: NeedlessOperations | None = None
+    """The backward of `table[index]`, where each row is asked for often."""
     zeros: ZeroProducts | None = None
     host_copies: HostCopies | None = None
     loop: LoopOperations | None = None

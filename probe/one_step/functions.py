@@ -26,9 +26,7 @@ class FunctionTime(NamedTuple):
     operation: str
     """The one that takes most of it, in all places together…"""
     operation_ns: int
-    """…what that takes…"""
-    operation_bytes: int
-    """…and what it reads and makes."""
+    """…and what that takes."""
 
 
 def functions_of(step: Step) -> list[FunctionTime]:
@@ -69,7 +67,6 @@ def _time_of(group: list[Operation], readers: dict[int, list[int]]) -> FunctionT
         len(group),
         most,
         names[most],
-        sum(each.bytes for one in group if one.name == most for each in (*one.reads, *one.makes)),
     )
 
 
@@ -87,6 +84,9 @@ def _left(fusible: list[Operation], readers: dict[int, list[int]]) -> float:
                 seen.add(each.storage)
         for each in one.makes:
             whole += each.bytes
+            if each.storage in one.writes and each.storage not in made:
+                outside += each.bytes
+                continue
             made.add(each.storage)
             reading = readers.get(each.storage)
             if one.is_kept or not reading or any(reader not in own for reader in reading):

@@ -1,13 +1,29 @@
 """Which operations of a step need not be: what is the same in each step, what was computed before
 in the same one, what nothing uses, and products with matrices of zeros."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from math import prod
+from typing import Any, Final, NamedTuple
 
 from .operation import NOWHERE, Operation, Step, Work
 from .operators import MATRIX_PRODUCTS
 
+PRODUCTS: Final = re.compile(
+    r"mm$|convolution$|_scaled_dot_product|lstm|gru|embedding|native_.*norm$"
+)
+"""Operators that somebody would not call to print something."""
+DETACH: Final = "detach"
+KEEP_THEIR_RESULT: Final = re.compile(
+    r"_?(log_)?softmax|tanh|sigmoid|exp|expm1|r?sqrt|relu|elu|reciprocal|pow|cumprod|prod|linalg_.*"
+)
+SCATTERS: Final = ("index_put", "_index_put_impl_", "_unsafe_index_put")
+OPERANDS: Final = 3
+"""Of those with one index: what they add to, the index and the rows."""
+OFTEN: Final = 8
+"""Times that a row of a table is asked for, from which on adding up its gradients one after the
+other counts."""
 LEAST_BYTES: Final = 4_096
 """Of what an operation reads or makes: a smaller one costs its call, and no more."""
 A_NUMBER: Final = 8
@@ -37,11 +53,16 @@ class Steady(NamedTuple):
     """Whether nothing but what lasts goes in."""
 
 
-def steady_of(step: Step) -> Steady:
-    """Number the values of a step by their operations."""
+def steady_of(step: Step, ids: dict[Any, int]) -> Steady:
+    """Number the values of a step by their operations. `ids` has those of earlier steps, and gets
+    new ones."""
     values: dict[int, tuple[int, bool]] = {}
     keys, steady = [], []
-    for at, one in enumerate(step.operations):
+
+    def number_of(what: Any) -> int:
+        return ids.setdefault(what, -1 - len(ids))  # below 0: storages are above
+
+    for one in step.operations:
         read = []
         is_steady = not one.is_random
         for each in one.reads:
@@ -50,21 +71,21 @@ def steady_of(step: Step) -> Steady:
                 known = values[each.storage] = each.storage, each.storage in step.lasting
             read.append((known[0], each.view))
             is_steady = is_steady and known[1]
-        key = hash((one.name, one.arguments, tuple(read), at if one.is_random else 0))
+        key = number_of((one.arguments, tuple(read), len(ids) if one.is_random else None))
         keys.append(key)
         steady.append(is_steady)
         held = {each.storage for each in one.reads}
         for index, each in enumerate(one.makes):
             if each.storage not in held:
-                values[each.storage] = hash((key, index)), is_steady
+                values[each.storage] = number_of((key, index)), is_steady
         for storage in one.writes:
-            values[storage] = hash((key, "written")), is_steady
+            values[storage] = number_of((key, "written")), is_steady
     return Steady(tuple(keys), tuple(steady))
 
 
 def constant(step: Step, steady: Steady, before: frozenset[int]) -> Needless | None:
-    """What only needs what lasts, and was computed in the step that was traced before as well,
-    whose keys are `before`."""
+    """What only needs what lasts, and was computed in all steps that were traced before, of whose
+    operations `before` are the keys."""
     changed = _changed(step, lambda at: not steady.is_steady[at])
     found = [
         one
@@ -80,7 +101,7 @@ def repeated(step: Step, steady: Steady) -> Needless | None:
     both, it would once; where it goes through the second alone, it must."""
     changed = _changed(step, lambda _: True)
     went = {(one.task, one.of_node) for one in step.operations}
-    first: dict[int, Operation] = {}
+    first: dict[tuple[int, bool], Operation] = {}
     twin: dict[int, int] = {}
     """Of a node, the one that was made for the same before."""
     gone = set[int]()
@@ -88,7 +109,7 @@ def repeated(step: Step, steady: Steady) -> Needless | None:
     found = []
     for one, key in zip(step.operations, steady.keys, strict=True):
         # what a checkpoint computes again in the backward is the forward's
-        same = first.setdefault(hash((key, one.in_backward)), one)
+        same = first.setdefault((key, one.in_backward), one)
         if same is not one and _is_repeated(one, same, changed):
             found.append(one)
             if NOWHERE not in (one.node, same.node):
@@ -107,15 +128,18 @@ def _is_repeated(one: Operation, same: Operation, changed: set[int]) -> bool:
 
 def unread(step: Step) -> Needless | None:
     """What a gradient could go through, and nothing reads: no backward, no other operation, no
-    number on the host; and it was dropped before the step ended. A single number may have been
-    printed, which no mode sees."""
-    went = {one.of_node for one in step.operations}
+    number on the host; and it was dropped before the step ended. What may have been printed, which
+    no mode sees, is not meant: a product of matrices or a convolution must be among it."""
+    went = {one.of_node for one in step.operations if one.in_backward}
     made = {each.storage for one in step.operations for each in one.makes}
     live = set[int]()
     found = []
-    for one in reversed(step.operations):
+    for one, before in reversed(
+        tuple(zip(step.operations, (None, *step.operations), strict=False))
+    ):
         is_live = (
-            one.node == NOWHERE
+            (one.node == NOWHERE and not _keeps_result(one, before))
+            or one.in_backward
             or one.is_kept
             or one.node in went
             or all(each.bytes <= A_NUMBER for each in one.makes)
@@ -126,7 +150,31 @@ def unread(step: Step) -> Needless | None:
             live.update(each.storage for each in one.reads)
         elif _is_large(one):
             found.append(one)
-    return _sum(found)
+    return _sum(found) if any(PRODUCTS.search(one.name) for one in found) else None
+
+
+def _keeps_result(one: Operation, before: Operation | None) -> bool:
+    """It is what autograd does to keep the result of the operation before for its backward."""
+    if one.name != DETACH or before is None or not KEEP_THEIR_RESULT.fullmatch(before.name):
+        return False
+    return one.reads[0].storage in {each.storage for each in before.makes}
+
+
+def by_scatter(step: Step) -> Needless | None:
+    """The backward of `table[index]`, with one index of whole numbers that asks for each row often:
+    it adds up their gradients one after the other."""
+    return _sum(one for one in step.operations if _scatters(one))
+
+
+def _scatters(one: Operation) -> bool:
+    if (
+        one.name not in SCATTERS
+        or not one.in_backward
+        or len(one.reads) != len(("table", "index", "rows"))
+    ):
+        return False
+    (_, table, *_), (_, index, _, dtype) = (each.view for each in one.reads[:2])
+    return str(dtype) == "torch.int64" and len(table) > 1 and prod(index) >= OFTEN * table[0]
 
 
 def by_zeros(step: Step) -> tuple[Needless, float] | None:

@@ -28,6 +28,8 @@ class Value(NamedTuple):
     bytes: int
     """Of its elements, each once: one that is expanded lies there once."""
     on_host: bool
+    is_weight: bool = False
+    """It is there before the step, and a gradient is made for it."""
 
 
 class Operation(NamedTuple):
@@ -43,11 +45,11 @@ class Operation(NamedTuple):
     writes: frozenset[int]
     """Storages that it changes."""
     arguments: Any
-    """What else it was called with, to tell two apart."""
+    """What else it was called with, and where its tensors stand among that: to tell two apart."""
     is_random: bool
     node: int
-    """Number of the graph's node that was made for it: a gradient goes through it. NOWHERE without
-    one."""
+    """Of the graph's node that was made for it, a number of ours: a gradient goes through it.
+    NOWHERE without one."""
     of_node: int
     """Of the node whose backward it belongs to; NOWHERE in a forward."""
     task: int

@@ -11,12 +11,14 @@ _REDUCTIONS: Final = """
     argmax argmin"""
 _COPIES: Final = """
     clone copy_ _to_copy cat stack index_select gather index embedding repeat repeat_interleave
-    fill_ zero_ zeros ones full arange eye linspace zeros_like ones_like full_like new_zeros
-    new_ones new_full constant_pad_nd tril triu roll flip slice_backward select_backward masked_fill
-    where"""
+    constant_pad_nd tril triu roll flip slice_backward select_backward masked_fill where"""
 FUSIBLE: Final = frozenset((_REDUCTIONS + _COPIES).split())
 """Those that carry no tag for it."""
 MATRIX_PRODUCTS: Final = frozenset(("mm", "addmm", "bmm", "baddbmm"))
+
+
+STATEFUL: Final = ("batch_norm",)
+"""In names of operators that change what they read, and do not say so in their schema."""
 
 
 class Operator(NamedTuple):
@@ -25,6 +27,7 @@ class Operator(NamedTuple):
     name: str
     work: Work
     is_random: bool
+    """Or may be: one of the program's own says nothing of it, and some change what they read."""
     written: tuple[int, ...]
     """Its arguments that it changes: by their position…"""
     written_by_name: tuple[str, ...]
@@ -35,7 +38,8 @@ def operator_of(func: Any) -> Operator:
     """What a dispatched function does."""
     tags: Any = sys.modules["torch"].Tag
     name = str(getattr(getattr(func, "_overloadpacket", None), "__name__", func))
-    is_random = tags.nondeterministic_seeded in func.tags
+    is_random = tags.nondeterministic_seeded in func.tags or func.namespace != "aten"
+    is_random = is_random or any(part in name for part in STATEFUL)
     fusible = tags.pointwise in func.tags or not FUSIBLE.isdisjoint((name, name.rstrip("_")))
     changed = [
         (at, one)

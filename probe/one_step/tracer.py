@@ -1,12 +1,12 @@
 """Takes down each operation of one step, by a dispatch mode on the training thread.
 
-Nothing is decomposed, so the same kernels run and the losses stay. An operation costs 8 to 12 us
-more (two cores, torch 2.13), some 25 where a device's events stand around it (an H200's host).
+Nothing is decomposed, so the same kernels run and the losses stay. Tensors of the program's own
+types are asked nothing, and what is compiled or captured meanwhile sees none of it.
 """
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import sep
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -14,17 +14,17 @@ from weakref import ref
 
 from ..circuit_breaker import PACKAGE, is_users
 from ..loaders import past_overrides
-from .operation import NOWHERE, Operation, Place, Step, Value, Work
-from .operators import MATRIX_PRODUCTS, Operator, operator_of
+from .lasting import Known, Leaves
+from .operation import NOWHERE, Operation, Place, Step, Work
+from .operators import MATRIX_PRODUCTS, operator_of
 
 MOST_OPERATIONS: Final = 10_000
-"""Of a step: 0.3 s more. A recurrent net without a kernel of its own has more."""
-MOST_LEAVES: Final = 4_096
-SAMPLED: Final = 64
-"""Numbers of a tensor on the host, or rows of a matrix, that are looked at."""
-LARGE_MATRIX: Final = 1 << 20
-"""Elements of a matrix whose zeros are counted."""
+MOST_OWN_NS: Final = 250_000_000
+"""Of a step, what taking it down costs: then no more of it is."""
 LIBRARIES: Final = re.compile(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[.0-9]*[/\\]")
+TOO_MUCH: Final = "too many operations"
+TENSOR: Final = "tensor"
+"""Stands for one among the arguments."""
 
 
 class Taken(NamedTuple):
@@ -32,28 +32,10 @@ class Taken(NamedTuple):
 
     row: tuple[Any, ...]
     """As `Operation`, without the last three."""
-    made: Any
-    """Weak reference to what it made, where a gradient goes through it."""
+    made: tuple[Any, ...]
+    """Weak references to what it made."""
     host_ns: int
     events: Any
-
-
-class Known:
-    """What is remembered from one traced step to the next."""
-
-    def __init__(self) -> None:
-        self.is_program: dict[CodeType, bool] = {}
-        self.operators: dict[Any, Operator] = {}
-        self.leaves: dict[int, tuple[Any, int, int, int, float]] = {}
-        """By a tensor's identity: weak reference, version, number, storage, fingerprint."""
-        self.filled: dict[int, float] = {}
-        """As `Step` has it."""
-        self._number = 0
-
-    def next(self) -> int:
-        """A number that no storage has had."""
-        self._number += 1
-        return self._number
 
 
 def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
@@ -62,25 +44,25 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
     torch: Any = sys.modules["torch"]
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    tensor_type = torch.Tensor
+    plain_types = (torch.Tensor, torch.nn.Parameter)
     current_node = torch._C._current_autograd_node
     next_number = torch.autograd._get_sequence_nr
     with_gradients = torch.is_grad_enabled
-    current_task = getattr(torch._C, "_current_graph_task_id", lambda: NOWHERE)
+    current_task = torch._C._current_graph_task_id
+    compiles_frames = torch._C._dynamo.eval_frame.set_eval_frame
 
     class Tracer(TorchDispatchMode):
+        supports_higher_order_operators = True
+
         def __init__(self) -> None:
             super().__init__()  # type: ignore[no-untyped-call]
             self.taken: list[Taken] = []
             self.places: dict[tuple[CodeType, int], int] = {}
-            self.of_node: dict[int, int] = {}
-            """The place of each node of the graph."""
-            self.storages: dict[int, int] = {}
-            """Numbers of the storages that were met, by their address."""
-            self.lasting: set[int] = set()
-            self.counts: dict[int, tuple[Any, int]] = {}
-            """Of large matrices that last: how many numbers are not zero, as a tensor, of so many.
-            """
+            self.nodes: dict[tuple[int, str], tuple[int, int]] = {}
+            """Number of ours and place of each node of the graph, by its number and operator: two
+            threads may give one number."""
+            self.leaves = Leaves(known, torch)
+            self.first_number = next_number()
             self.own_ns = 0
             self.is_off = False
             """Where the loader or the optimizer is at work."""
@@ -94,21 +76,25 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            if self.is_off or self.why_not:
+            if self.is_off or self.why_not or not hasattr(func, "_schema"):
                 return func(*args, **kwargs)
+            compiling = compiles_frames(None)  # dynamo has no business in here
             begun_ns = now_ns()
             before = event = None
             try:
                 if around is not None and around.is_captured():
                     self.why_not = "a graph is captured"  # our events would be part of it
-                    return func(*args, **kwargs)
-                before = past_overrides(torch, self._before, (func, args, kwargs))
-                event = None if around is None else around.begin()
+                else:
+                    before = past_overrides(torch, self._before, (func, args, kwargs))
+                    event = None if around is None or before is None else around.begin()
             except Exception as error:  # a tensor that has no storage; the run goes on
                 self._give_up(error)
+            finally:
+                compiles_frames(compiling)
             called_ns = now_ns()
             out = func(*args, **kwargs)
             ended_ns = now_ns()
+            compiling = compiles_frames(None)
             try:
                 if before is not None:
                     events = None if event is None else around.end(event)
@@ -116,6 +102,8 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                     past_overrides(torch, self._after, asked)
             except Exception as error:
                 self._give_up(error)
+            finally:
+                compiles_frames(compiling)
             self.own_ns += called_ns - begun_ns + now_ns() - ended_ns
             return out
 
@@ -127,93 +115,76 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
         def _before(self, called: tuple[Any, Any, Any]) -> Any:
             """What is known before the call; None of too many."""
             func, args, kwargs = called
-            if len(self.taken) >= MOST_OPERATIONS:
-                self.why_not = "too many operations"
+            if len(self.taken) >= MOST_OPERATIONS or self.own_ns > MOST_OWN_NS:
+                self.why_not = TOO_MUCH
                 return None
             operator = known.operators.get(func)
             if operator is None:
                 operator = known.operators[func] = operator_of(func)
             tensors: list[Any] = []
-            others: list[Any] = []
-            for one in (*args, *kwargs.items()):
-                for each in one if isinstance(one, (list, tuple)) else (one,):
-                    (tensors if isinstance(each, tensor_type) else others).append(each)
+            arguments = [_plain(one, plain_types, tensors) for one in args]
+            arguments += [(key, _plain(one, plain_types, tensors)) for key, one in kwargs.items()]
             node = current_node()
-            of_node = NOWHERE if node is None else node._sequence_nr()
-            place = self._asks() if node is None else self.of_node.get(of_node, NOWHERE)
-            made = NOWHERE
-            if with_gradients() and any(one.requires_grad for one in tensors):
-                made = next_number() - 1
-                self.of_node[made] = place
-            reads = tuple(map(self._read, tensors))
+            of_node, place = NOWHERE, NOWHERE
+            if node is None:
+                place = self._asks()
+            else:
+                of_node, place = self._node_of(node._sequence_nr(), _plain_name(node.name()))
+            made = self._node_made(tensors, operator.name, place)
+            reads = tuple(map(self.leaves.read, tensors))
             if operator.name in MATRIX_PRODUCTS:
-                self._count(tensors, reads)
+                self.leaves.count(tensors, reads)
             named = (kwargs.get(one) for one in operator.written_by_name)
             placed = (args[one] for one in operator.written if one < len(args))
             writes = frozenset(
-                self._read(one).storage for one in (*placed, *named) if isinstance(one, tensor_type)
+                self.leaves.read(one).storage
+                for written in (*placed, *named)
+                for one in (written if isinstance(written, (list, tuple)) else (written,))
+                if type(one) in plain_types
             )
-            arguments = tuple(map(_plain, others))
             task = NOWHERE if node is None else current_task()
-            return operator, place, reads, writes, arguments, made, of_node, task
+            asked = (str(func), tuple(arguments))
+            return operator, place, reads, writes, asked, made, of_node, task
+
+        def _node_of(self, number: int, name: str) -> tuple[int, int]:
+            """The node whose backward is under way, and its place; of one that was made before the
+            step a number of its own."""
+            found = self.nodes.get((number, name)) or self.nodes.get((number, ""))
+            if found is None:
+                found = self.nodes[number, name] = known.next(), NOWHERE
+            return found
+
+        def _node_made(self, tensors: list[Any], name: str, place: int) -> int:
+            """The node that was made for an operation, which has the last number; NOWHERE where
+            that is another's, as of one that nothing is learned through."""
+            number = next_number() - 1
+            if not with_gradients() or not any(one.requires_grad for one in tensors):
+                return NOWHERE
+            key = number, name.strip("_").replace("_", "")
+            if key in self.nodes or (number < self.first_number and current_node() is None):
+                return NOWHERE
+            if (number, "") in self.nodes and current_node() is None:
+                return NOWHERE
+            made = known.next()
+            self.nodes[key] = made, place
+            if current_node() is None:
+                self.nodes[number, ""] = made, place
+            return made
 
         def _after(self, asked: tuple[Any, Any, int, Any]) -> None:
             before, out, host_ns, events = asked
             operator, place, reads, writes, arguments, node, of_node, task = before
             results = out if isinstance(out, (list, tuple)) else (out,)
-            results = [one for one in results if isinstance(one, tensor_type)]
+            results = [one for one in results if type(one) in plain_types]
             held = {one.storage for one in reads}
-            makes = tuple(self._made(one, held) for one in results)
+            makes = tuple(self.leaves.made(one, held) for one in results)
             work = operator.work
             if makes and not writes and all(one.storage in held for one in makes):
                 work = Work.VIEW
+            self.leaves.written |= writes
             row = operator.name, work, place, reads, makes, writes, arguments, operator.is_random
-            made = ref(results[0]) if node != NOWHERE and results else None
+            made = tuple(map(ref, results))
             self.taken.append(Taken((*row, node, of_node, task), made, host_ns, events))
-
-        def _read(self, tensor: Any) -> Value:
-            storage = _storage_of(tensor, torch)
-            number = self.storages.get(storage)
-            if number is None:
-                number = self.storages[storage] = self._leaf(tensor, storage)
-            return _value(tensor, number)
-
-        def _made(self, tensor: Any, held: set[int]) -> Value:
-            """A result, of operands in the storages `held`."""
-            storage = _storage_of(tensor, torch)
-            number = self.storages.get(storage)
-            if number is None or number not in held:
-                number = self.storages[storage] = known.next()
-            return _value(tensor, number)
-
-        def _leaf(self, tensor: Any, storage: int) -> int:
-            """The number of a tensor that was there before the step: the same as in the step that
-            was traced before where it has not changed since."""
-            before = known.leaves.get(id(tensor))
-            version, seen = tensor._version, _fingerprint(tensor)
-            if before is not None and before[0]() is tensor and not tensor.requires_grad:
-                _, last, number, where, fingerprint = before
-                if (last, where, fingerprint) == (version, storage, seen):
-                    self.lasting.add(number)
-                    return number
-            number = known.next()
-            if len(known.leaves) >= MOST_LEAVES:
-                known.leaves.clear()
-            known.leaves[id(tensor)] = ref(tensor), version, number, storage, seen
-            return number
-
-        def _count(self, tensors: list[Any], reads: tuple[Value, ...]) -> None:
-            """Zeros in the first rows of large matrices that last, of each once."""
-            for tensor, value in zip(tensors, reads, strict=True):
-                number = value.storage
-                if tensor.numel() < LARGE_MATRIX or number not in self.lasting:
-                    continue
-                if tensor.layout is not torch.strided:
-                    continue
-                if number not in known.filled and number not in self.counts:
-                    rows = tensor.detach()
-                    rows = rows[:: max(1, len(rows) // SAMPLED)]
-                    self.counts[number] = torch.count_nonzero(rows), rows.numel()
 
         def _asks(self) -> int:
             """The innermost line of the program."""
@@ -231,63 +202,40 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
     return Tracer()
 
 
-def step_of(mode: Any, known: Known, ns_of: Callable[[Taken], int]) -> Step:
+def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
     """What was taken down, as the step ends, with what each took by `ns_of`. A device has passed
     all of it."""
-    taken: list[Taken] = mode.taken
-    operations = tuple(
-        Operation._make(
-            (*one.row, one.made is not None and one.made() is not None, ns_of(one), one.host_ns)
-        )
-        for one in taken
-    )
+    operations = tuple(map(Operation._make, _rows(mode.taken, ns_of)))
     places = tuple(
         Place(code.co_filename, getattr(code, "co_qualname", code.co_name), line)
         for code, line in mode.places
     )
-    for number, (count, whole) in mode.counts.items():
-        known.filled[number] = int(count) / whole
-    return Step(operations, places, frozenset(mode.lasting), dict(known.filled))
+    lasting, filled = mode.leaves.ended()
+    return Step(operations, places, lasting, filled)
 
 
-def _storage_of(tensor: Any, torch: Any) -> int:
-    """Its address; of a sparse tensor, which has several, its own."""
-    if tensor.layout is not torch.strided:
-        return id(tensor)
-    address: int = tensor.untyped_storage()._cdata
-    return address
+def _rows(taken: list[Taken], ns_of: Callable[[Taken], int]) -> Iterator[tuple[Any, ...]]:
+    for one in taken:
+        is_kept = any(made() is not None for made in one.made)
+        yield *one.row, is_kept, ns_of(one), one.host_ns
 
 
-def _value(tensor: Any, number: int) -> Value:
-    on_host = tensor.device.type == "cpu"
-    if str(tensor.layout) != "torch.strided":
-        return Value(number, (tuple(tensor.shape), tensor.layout, tensor.dtype), 0, on_host)
-    sizes, strides = tuple(tensor.shape), tensor.stride()
-    held: int = tensor.element_size()
-    for size, stride in zip(sizes, strides, strict=True):
-        if stride or not size:
-            held *= size
-    view = tensor.storage_offset(), sizes, strides, tensor.dtype
-    return Value(number, view, held, on_host)
+def _plain(argument: Any, plain_types: tuple[Any, ...], tensors: list[Any]) -> Any:
+    """What tells it from others, and is no object of the program's; plain tensors are taken out."""
+    if type(argument) in plain_types:
+        tensors.append(argument)
+        return TENSOR
+    if isinstance(argument, (list, tuple)):
+        return tuple(_plain(one, plain_types, tensors) for one in argument)
+    if argument is None or isinstance(argument, (bool, int, float, str)):
+        return type(argument).__name__, argument
+    tensor: Any = plain_types[0]
+    return id(argument) if isinstance(argument, tensor) else str(argument)
 
 
-def _plain(argument: Any) -> Any:
-    """What tells it from others, and is no object of the program's."""
-    is_plain = argument is None or isinstance(argument, (bool, int, float, str))
-    return argument if is_plain else str(argument)
-
-
-def _fingerprint(tensor: Any) -> float:
-    """Of a tensor on the host, which others may write into: a sum of some of its numbers; NaN,
-    which is no other's, where it has none."""
-    if tensor.device.type != "cpu":
-        return 0.0
-    if str(tensor.layout) != "torch.strided":
-        return 0.0
-    if tensor.requires_grad or not tensor.is_contiguous() or tensor.is_complex():
-        return float("nan")
-    flat = tensor.detach().view(-1)
-    return float(flat[:: max(1, len(flat) // SAMPLED)].double().sum())
+def _plain_name(node: str) -> str:
+    """ "AddmmBackward0" -> "addmm", "TanhBackwardBackward0" -> "tanhbackward"."""
+    return node.rpartition("Backward")[0].lower()
 
 
 def _is_program(file: str, torch: Any) -> bool:

@@ -7,6 +7,7 @@ captured, beside a mode or a profiler of the program's own, and in a rank that o
 for.
 """
 
+import functools
 import sys
 from typing import Any, Final
 
@@ -25,18 +26,22 @@ from ..wire.marks import (
 )
 from .functions import functions_of
 from .host_copies import host_copies
+from .lasting import Known
 from .loops import largest_loop
-from .needless import Needless, by_zeros, constant, repeated, steady_of, unread
+from .needless import Needless, by_scatter, by_zeros, constant, repeated, steady_of, unread
 from .operation import NOWHERE, Step
-from .tracer import MOST_OPERATIONS, Known, Taken, step_of, tracer
+from .tracer import Taken, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
 """As `settings.Settings` has it."""
 PAUSE: Final = 50
 """Times what a traced step took longer, until the next: a fiftieth of the time at the most."""
 MOST_STEPS: Final = 6
-MOST_NS: Final = 20_000_000_000
+MOST_NS: Final = 3_000_000_000
 """Of a step that is traced: a loop may have ended meanwhile."""
+AFTER_FAILURE_NS: Final = 20_000_000_000
+AGREE: Final = 3
+"""Steps that must show the same to be constant: the epochs of a rollout share much, for a while."""
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
 """Of all operations' time, of a function that is named."""
@@ -45,6 +50,10 @@ PATIENCE: Final = 64
 WARM: Final = 3
 """Steps before the first that is traced: a program's first ones load kernels."""
 MOST_FAILED: Final = 3
+NEEDED: Final = ("_current_graph_task_id", "_current_autograd_node", "_dynamo")
+"""Of torch's, without which no step is traced."""
+OURS: Final = "_gpuwatch_traces"
+"""An attribute of the function that stands for `torch.compile` in a traced step."""
 BEGINS: Final = frozenset({FETCH_ENTER, OPTIMIZER_ENTER})
 ENDS: Final = frozenset({FETCH_LEAVE, FETCH_END, FETCH_FAILED, OPTIMIZER_LEAVE})
 
@@ -69,10 +78,14 @@ class StepTraces:
         """Of optimizers, since somebody watches."""
         self._ended: Any = None
         """A mode that is over, whose events the device has not passed yet."""
-        self._before = frozenset[int]()
-        """Keys of the operations of the step that was traced before."""
+        self._before: frozenset[int] | None = None
+        """Keys of the operations that all steps so far had; None before the first."""
+        self._rows: list[tuple[tuple[int, int], tuple[Any, ...]]] = []
+        """What each step has shown, with the time and number of its operations."""
+        self._compile: Any = None
+        """`torch.compile`, where ours stands for it."""
         self._again_ns = 0
-        self._traced = self._failed = 0
+        self._failed = 0
         self.is_over = are_commands_off()
 
     def ask(self) -> None:
@@ -96,7 +109,7 @@ class StepTraces:
             self._steps += 1
             if self._optimizer is not None and self._steps > WARM:
                 self._begin(self._optimizer)
-        elif kind == BACKWARD_LEAVE:
+        elif kind == BACKWARD_LEAVE and not _is_in_backward():
             self._backwards += 1
             if self._backwards > PATIENCE:
                 self._begin(None)
@@ -110,6 +123,7 @@ class StepTraces:
             mode.is_off = True
         elif kind in ENDS:
             mode.is_off = False
+            mode.leaves.forget_leaves()
         if self._mode is not None and self._recorder.now_ns() > self._until_ns():
             self._cut()
 
@@ -117,6 +131,8 @@ class StepTraces:
         return 0 if self._switched is None else self._switched.until_ns
 
     def _begin(self, optimizer: int | None) -> None:
+        if _is_in_backward():
+            return  # what is put on in there, autograd takes off
         if not _may_trace():
             self._fail()
             return
@@ -127,24 +143,42 @@ class StepTraces:
         until_ns = self._recorder.now_ns() + MOST_NS
         self._switched = Switched(self._cut, until_ns, self._leave_in_child)
         self._mode.__enter__()
+        self._stand_for_compile()
 
     def _end(self) -> None:
         mode = self._mode
-        if _top() is not mode:
+        if _is_in_backward() or _top() is not mode:
             return  # a mode of the user's lies on ours: at the end of a later step
         self._take_off()
-        if mode.why_not or not mode.taken:
-            self._fail()
-            self.is_over = self.is_over or len(mode.taken) >= MOST_OPERATIONS
+        if mode.why_not or not any(one.row[-2] != NOWHERE for one in mode.taken):
+            self._fail()  # a closure's backward lies within the optimizer
         else:
             self._take(mode)
 
     def _take_off(self) -> None:
         self._mode.__exit__(None, None, None)
         self._mode = None
+        torch: Any = sys.modules["torch"]
+        if self._compile is not None and getattr(torch.compile, OURS, None) is self:
+            torch.compile = self._compile
+        self._compile = None
         if self._switched is not None:
             self._switched.done()
             self._switched = None
+
+    def _stand_for_compile(self) -> None:
+        """What begins to compile would meet our mode: it is taken off first."""
+        torch: Any = sys.modules["torch"]
+        original = self._compile = torch.compile
+
+        @functools.wraps(original)
+        def off_and_on(*args: Any, **kwargs: Any) -> Any:
+            if self._mode is not None and self._switched is not None and self._switched.is_mine:
+                self._cut()
+            return original(*args, **kwargs)
+
+        setattr(off_and_on, OURS, self)
+        torch.compile = off_and_on
 
     def _cut(self) -> bool:
         """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
@@ -163,28 +197,35 @@ class StepTraces:
     def _fail(self) -> None:
         self._failed += 1
         self.is_over = self._failed >= MOST_FAILED
-        self._again_ns = self._recorder.now_ns() + MOST_NS
+        self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
         self._recorder.trace_with(None)
 
     def _take(self, mode: Any) -> None:
         """Sum it up, once the device has passed its events."""
         around = self._around
-        if around is not None and not around.has_passed(mode.taken):
+        if around is not None and (around.is_captured() or not around.has_passed(mode.taken)):
             self._ended = mode
             return
         begun_ns = self._recorder.now_ns()
-        ns_of = on_host if around is None else around.times(mode.taken)
-        step = step_of(mode, self._known, ns_of)
+        step = step_of(mode, on_host if around is None else around.times(mode.taken))
         self._ended = self._around = None
-        steady = steady_of(step)
-        found = constant(step, steady, self._before), repeated(step, steady), unread(step)
-        self._before = frozenset(steady.keys)
-        self._traced += 1
-        self.reading = {STEP_OPERATIONS: _row(self._traced, step, found)}
+        steady = steady_of(step, self._known.ids)
+        keys = frozenset(steady.keys)
+        before = self._before if len(self._rows) + 1 >= AGREE else None
+        lasting = None if before is None else constant(step, steady, before)
+        self._before = keys if self._before is None else keys & self._before
+        row = _row(step, (lasting, repeated(step, steady), unread(step), by_scatter(step)))
+        took = sum(one.ns for one in step.operations), len(step.operations)
+        self._rows.append((took, row))
+        self._rows.sort(key=lambda each: each[0])
+        middle = self._rows[(len(self._rows) - 1) // 2][1]
+        # What lasts is known of the newest alone.
+        row = len(self._rows), *middle[:CONSTANT], row[CONSTANT], *middle[CONSTANT + 1 :]
+        self.reading = {STEP_OPERATIONS: row}
         ended_ns = self._recorder.now_ns()
         self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)
-        if self._traced >= MOST_STEPS:
-            self.is_over, self._known, self._before = True, Known(), frozenset()
+        if len(self._rows) >= MOST_STEPS:
+            self.is_over, self._known, self._before = True, Known(), None
         self._recorder.trace_with(None)
 
 
@@ -241,8 +282,12 @@ class _Around:
         return lambda one: max(0, took.get(id(one), 0) - least)
 
 
-def _row(number: int, step: Step, found: tuple[Needless | None, ...]) -> tuple[Any, ...]:
-    """The fields of `settings.StepOperations`."""
+CONSTANT: Final = 4
+"""Where that stands among them."""
+
+
+def _row(step: Step, found: tuple[Needless | None, ...]) -> tuple[Any, ...]:
+    """The fields of `settings.StepOperations` behind the first."""
     whole = sum(one.ns for one in step.operations)
     host = sum(one.host_ns for one in step.operations)
     functions = tuple(
@@ -250,14 +295,13 @@ def _row(number: int, step: Step, found: tuple[Needless | None, ...]) -> tuple[A
             *(_place(step, one.place), one.ns // 1000, one.host_ns // 1000),
             *(one.backward_ns // 1000, one.unlearned_ns // 1000, one.fusible_ns // 1000),
             *(one.fused_ns // 1000, one.operations, one.operation, one.operation_ns // 1000),
-            one.operation_bytes,
         )
         for one in functions_of(step)[:MOST_FUNCTIONS]
         if one.ns >= LEAST_PART * whole
     )
     needless = (None if one is None else _needless(step, one) for one in found)
     zeros = by_zeros(step)
-    empty = None if zeros is None else (*_needless(step, zeros[0]), zeros[1])
+    empty = None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1]))
     totals = len(step.operations), whole // 1000, host // 1000
     copied = host_copies(step)
     to_device = *copied[:3], _place(step, copied.made_at)
@@ -265,7 +309,7 @@ def _row(number: int, step: Step, found: tuple[Needless | None, ...]) -> tuple[A
     turning = (
         None if loop is None else (_place(step, loop.place), *_us(loop.ns, loop.host_ns), *loop[3:])
     )
-    return number, *totals, functions, *needless, empty, to_device, turning
+    return *totals, functions, *needless, empty, to_device, turning
 
 
 def _needless(step: Step, one: Needless) -> tuple[Any, ...]:
@@ -291,8 +335,16 @@ def _top() -> Any:
     return torch._C._get_dispatch_stack_at(count - 1) if count else None
 
 
+def _is_in_backward() -> bool:
+    """The thread goes through a graph, and will be given back the modes that it had before."""
+    task: Any = getattr(sys.modules["torch"]._C, "_current_graph_task_id", None)
+    return task is None or bool(task() != NOWHERE)
+
+
 def _may_trace() -> bool:
     torch: Any = sys.modules["torch"]
+    if not all(hasattr(torch._C, name) for name in NEEDED):
+        return False
     if torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing():
         return False
     if getattr(torch.autograd, "_profiler_enabled", bool)():

@@ -48,6 +48,7 @@ from .rules.traced_loop import traced_loop
 from .rules.traced_operations import traced_operations
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
+from .thresholds.causes import MOST_OF_IT
 from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
 from .thresholds.samples import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .window import SampleWindow, StepWindow, WindowT
@@ -113,12 +114,16 @@ def _compute(window: StepWindow) -> Finding | None:
 
 def _launch(window: StepWindow) -> Finding | None:
     """What is called, on a GPU and without one."""
-    found = [computed_anew(window), traced_loop(window)]
+    found = [computed_anew(window)]
     if window.gpu_present:
         found += [launch(window)]
     else:
         found += [small_operations_in_a_loop(window), repeated_layer(window)]
-    return max(filter(None, found), key=_share_of, default=None)
+    most = max(filter(None, found), key=_share_of, default=None)
+    loop = traced_loop(window)
+    if loop is None or (most is not None and _share_of(loop) < MOST_OF_IT * _share_of(most)):
+        return most
+    return loop  # the line that launches most says more than that it is launched
 
 
 def _share_of(found: Finding) -> float:

@@ -10,20 +10,21 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from gpuwatch.probe.one_step import functions, loops, needless, tracer
+from gpuwatch.probe.one_step import functions, lasting, loops, needless, tracer
 from gpuwatch.probe.one_step.host_copies import HostCopies, host_copies
 from gpuwatch.probe.one_step.operation import NOWHERE, Operation, Step, Value, Work
 from gpuwatch.probe.one_step.operators import operator_of
 
 SIZE = 64
 X = torch.randn(SIZE, SIZE)
+NORM = nn.BatchNorm1d(SIZE)
 
 
 class Traced:
     """Steps one after the other; each operation takes 1 us."""
 
     def __init__(self) -> None:
-        self.known = tracer.Known()
+        self.known = lasting.Known()
         self.before = frozenset[int]()
 
     def step(self, run: Callable[[], object]) -> Step:
@@ -31,11 +32,11 @@ class Traced:
         with mode:
             run()
         assert not mode.why_not
-        return tracer.step_of(mode, self.known, lambda _: 1_000)
+        return tracer.step_of(mode, lambda _: 1_000)
 
     def constant(self, run: Callable[[], object]) -> needless.Needless | None:
         step = self.step(run)
-        steady = needless.steady_of(step)
+        steady = needless.steady_of(step, self.known.ids)
         found = needless.constant(step, steady, self.before)
         self.before = frozenset(steady.keys)
         return found
@@ -44,7 +45,7 @@ class Traced:
 def repeated(run: Callable[[], object]) -> list[str]:
     """Names of the operations that are."""
     step = Traced().step(run)
-    found = needless.repeated(step, needless.steady_of(step))
+    found = needless.repeated(step, needless.steady_of(step, {}))
     return [] if found is None else [str(found.operations)]
 
 
@@ -82,7 +83,10 @@ def test_what_lasts_and_is_computed_in_each_step_is_constant() -> None:
     assert (found.operations, found.ns) == (2, 2_000)
 
 
-@pytest.mark.parametrize("change", ["in place", "by NumPy", "anew", "at random"])
+CHANGES = ["in place", "by NumPy", "in a few numbers", "in order", "by data", "anew", "at random"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_changes_from_step_to_step_is_not_constant(change: str) -> None:
     traced = Traced()
     held = [torch.rand(SIZE, SIZE)]
@@ -96,6 +100,12 @@ def test_what_changes_from_step_to_step_is_not_constant(change: str) -> None:
             held[0].add_(1)
         elif change == "by NumPy":
             held[0].numpy()[:] += 1
+        elif change == "in a few numbers":
+            held[0].numpy()[7, 7] += 1
+        elif change == "in order":
+            held[0].numpy()[:] = held[0].numpy()[::-1].copy()
+        elif change == "by data":
+            held[0].data[3] += 1
         elif change == "anew":
             held[0] = held[0] + 1
 
@@ -124,7 +134,7 @@ def test_the_same_net_on_the_same_input_is_computed_again_with_its_backward() ->
         (net(X).sum() + net(X).mean()).backward()
 
     step = Traced().step(run)
-    found = needless.repeated(step, needless.steady_of(step))
+    found = needless.repeated(step, needless.steady_of(step, {}))
     assert found is not None
     assert found.operations == 3, "the product, and the gradients of weight and bias"
 
@@ -144,7 +154,7 @@ def test_two_backwards_through_the_same_net_go_on_being_two() -> None:
 
     traced = Traced()
     step = traced.step(twice)
-    found = needless.repeated(step, needless.steady_of(step))
+    found = needless.repeated(step, needless.steady_of(step, {}))
     forward = [one for one in traced.step(once).operations if not one.in_backward]
     assert found is not None
     of_net = [one for one in forward if one.name in ("addmm", "tanh")]
@@ -164,6 +174,101 @@ def test_two_backwards_through_the_same_net_go_on_being_two() -> None:
 )
 def test_what_is_not_the_same_is_not_computed_again(run: Callable[[], object]) -> None:
     assert repeated(run) == []
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: X.softmax(-1) * X.softmax(-2),
+        lambda: X**2.0 + 2.0**X,
+        lambda: [torch.from_numpy(X.numpy() + at).exp() for at in range(9)],
+        lambda: [NORM(X) for _ in range(2)],
+    ],
+    ids=["hash(-1) is hash(-2)", "operands' places", "other batches at one address", "a state"],
+)
+def test_what_looks_the_same_is_not_computed_again(run: Callable[[], object]) -> None:
+    assert repeated(run) == []
+
+
+def test_a_buffer_that_numpy_fills_within_a_step_is_not_the_same() -> None:
+    staged, net = torch.zeros(SIZE, SIZE), nn.Linear(SIZE, SIZE)
+
+    def run() -> None:
+        for at in range(4):
+            staged.numpy()[:] = at
+            net(staged).sum().backward()
+
+    assert repeated(run) == []
+
+
+def test_weights_that_a_foreach_changes_are_others() -> None:
+    weight = torch.randn(SIZE, SIZE)
+
+    def run() -> None:
+        _ = X @ weight
+        torch._foreach_add_([weight], 1.0)
+        _ = X @ weight
+
+    assert repeated(run) == []
+
+
+def test_what_an_optimizer_changes_meanwhile_is_another() -> None:
+    """A discriminator on the same pictures before and behind its update."""
+    net = nn.Linear(SIZE, SIZE)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    mode = tracer.tracer(lasting.Known(), count().__next__)
+    with mode:
+        net(X).sum().backward()
+        mode.is_off = True
+        optimizer.step()
+        mode.is_off = False
+        mode.leaves.forget_leaves()
+        net(X).sum().backward()
+    step = tracer.step_of(mode, lambda _: 1_000)
+    assert needless.repeated(step, needless.steady_of(step, {})) is None
+
+
+def test_what_has_no_gradient_is_not_booked_the_backward_before_it() -> None:
+    net = nn.Linear(SIZE, SIZE)
+
+    def accuracy(scores: torch.Tensor) -> torch.Tensor:
+        return (scores.argmax(1) == 0).float().mean()
+
+    def run() -> None:
+        scores = net(X)
+        accuracy(scores)
+        scores.sum().backward()
+
+    step = Traced().step(run)
+    found = {
+        step.places[one.place].function.split(".")[-1]: one for one in functions.functions_of(step)
+    }
+    assert found["accuracy"].backward_ns == 0
+    assert found["run"].backward_ns > 0
+
+
+def test_a_tensor_of_an_inference_and_a_sparse_one_do_not_end_it() -> None:
+    with torch.inference_mode():
+        kept = torch.randn(SIZE, SIZE)
+
+    def run() -> None:
+        _ = X @ kept
+
+    traced = Traced()
+    assert [traced.constant(run) for _ in range(3)] == [None] * 3
+
+
+def test_the_backward_of_an_index_that_asks_for_rows_often() -> None:
+    table = nn.Parameter(torch.randn(5, SIZE))
+
+    def run(index: torch.Tensor) -> needless.Needless | None:
+        return needless.by_scatter(Traced().step(lambda: table[index].sum().backward()))
+
+    found = run(torch.randint(0, 5, (400,)))
+    assert found is not None
+    assert found.operations == 1
+    assert run(torch.randperm(5)) is None
+    assert run(torch.tensor([True, False, True, False, True])) is None
 
 
 def test_what_a_checkpoint_computes_again_is_its_own_matter() -> None:
@@ -191,14 +296,18 @@ def test_what_no_loss_uses_is_read_by_nothing() -> None:
     assert unread(run) == 2
 
 
-@pytest.mark.parametrize("use", ["number", "printed", "kept", "detached", "asked"])
+@pytest.mark.parametrize("use", ["number", "printed", "kept", "detached", "asked", "indices"])
 def test_what_is_looked_at_is_read(use: str) -> None:
-    net = nn.Linear(SIZE, SIZE)
+    """What is printed no mode sees: without a product among it nothing is said."""
+    net, side = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
     kept: list[object] = []
 
     def run() -> None:
         hidden = net(X)
-        looked = (hidden * 2).sum()
+        looked = hidden.exp().sum() if use == "printed" else side(hidden).exp().sum()
+        if use == "indices":
+            kept.append(side(hidden).topk(3).indices)
+            looked.item()
         if use == "number":
             looked.item()
         elif use == "printed":
@@ -332,7 +441,7 @@ def test_nothing_of_the_numbers_changes() -> None:
 
 
 def test_what_the_program_raises_in_an_operation_is_its_own() -> None:
-    mode = tracer.tracer(tracer.Known(), count().__next__)
+    mode = tracer.tracer(lasting.Known(), count().__next__)
     with pytest.raises(RuntimeError, match="shape"), mode:
         torch.ones(2, 3) @ torch.ones(2, 3)
 
@@ -363,6 +472,29 @@ def test_turns_that_need_the_one_before_are_no_such_loop() -> None:
         for _ in range(40):
             hidden = cell(hidden, hidden)
         hidden.sum().backward()
+
+    assert loops.largest_loop(Traced().step(run)) is None
+
+
+@pytest.mark.parametrize("loop", ["layers", "micro-batches", "penalty", "fields"])
+def test_what_comes_often_and_is_no_such_loop(loop: str) -> None:
+    nets = nn.ModuleList(nn.Linear(8, 8) for _ in range(20))
+    rows = torch.randn(4, 8)
+
+    def run() -> None:
+        if loop == "layers":
+            hidden = rows
+            for net in nets:
+                hidden = net(hidden)
+            hidden.sum().backward()
+        elif loop == "micro-batches":
+            for _ in range(20):
+                nets[0](torch.randn(4, 8)).sum().backward()
+        elif loop == "penalty":
+            terms = [next(net.parameters()).pow(2).sum() for net in nets]
+            torch.stack(terms).sum().backward()
+        else:
+            torch.cat([net(rows) for net in nets]).sum().backward()
 
     assert loops.largest_loop(Traced().step(run)) is None
 
@@ -399,8 +531,8 @@ def test_a_tensor_of_the_programs_own_type_is_asked_nothing_more() -> None:
 
 def test_too_many_operations_are_not_taken_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracer, "MOST_OPERATIONS", 3)
-    mode = tracer.tracer(tracer.Known(), count().__next__)
+    mode = tracer.tracer(lasting.Known(), count().__next__)
     with mode:
         for _ in range(5):
             X.exp()
-    assert (mode.why_not, len(mode.taken)) == ("too many operations", 3)
+    assert (mode.why_not, len(mode.taken)) == (tracer.TOO_MUCH, 3)

@@ -1,11 +1,13 @@
 """Which steps of a loop are traced, and when none is."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 from gpuwatch.probe.one_step import needless, traces
@@ -89,9 +91,9 @@ def test_what_a_trace_takes_is_a_fiftieth_of_the_time(monkeypatch: pytest.Monkey
 
 
 def _slow(run: Watched, original: Any, ms: float) -> Any:
-    def wrapped(step: Any) -> Any:
+    def wrapped(step: Any, ids: Any) -> Any:
         run.clock.work(ms)
-        return original(step)
+        return original(step, ids)
 
     return wrapped
 
@@ -175,19 +177,23 @@ def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
         assert loop.found() is None
 
 
-def test_a_function_that_is_to_be_compiled_is_known_as_such() -> None:
+@pytest.fixture
+def no_backends() -> Iterator[None]:
+    """Nothing was compiled before, and what is compiled meanwhile counts for no other test."""
     import torch._dynamo.eval_frame as frames
 
     before = dict(frames.cached_backends)
     frames.cached_backends.clear()
-    try:
-        torch.compiler.disable(lambda: None)
-        assert not traces._compiles()
-        torch.compile(lambda x: x, backend="eager")
-        assert traces._compiles()
-    finally:
-        frames.cached_backends.clear()
-        frames.cached_backends.update(before)
+    yield
+    frames.cached_backends.clear()
+    frames.cached_backends.update(before)
+
+
+def test_a_function_that_is_to_be_compiled_is_known_as_such(no_backends: None) -> None:
+    torch.compiler.disable(lambda: None)
+    assert not traces._compiles()
+    torch.compile(lambda x: x, backend="eager")
+    assert traces._compiles()
 
 
 def test_a_rank_that_others_wait_for_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +236,101 @@ def test_a_capture_that_begins_in_a_traced_step_gets_none_of_our_events(
         assert len(device.events) == before
         assert loop.found() is None
         assert not is_on()
+
+
+def test_a_capture_under_way_is_not_asked_for_our_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query breaks it, and `FakeDevice` says so."""
+    with watched() as run:
+        device = FakeDevice(run.clock)
+        monkeypatch.setattr(traces, "find_events", lambda: device)
+        loop = Loop(run)
+        loop.net.register_forward_hook(lambda *_: device.launch(2))
+        loop.traces.ask()
+        loop.step(WARM + 2)
+        device.current.capturing = True
+        loop.step(2)
+        assert loop.found() is None
+        device.current.capturing = False
+        device.synchronize()
+        loop.step()
+        assert loop.found() is not None
+
+
+def test_a_closures_backward_lies_in_the_optimizer_and_nothing_is_known_of_it() -> None:
+    with watched() as run:
+        loop = Loop(run)
+
+        def closure() -> Any:
+            loop.net(torch.ones(4, 8)).sum().backward()
+
+        loop.traces.ask()
+        for _ in range(WARM + 3):
+            step: Any = loop.optimizer.step
+            step(closure)
+        assert loop.found() is None
+        assert not is_on()
+
+
+def test_in_a_backward_no_mode_goes_on_or_off() -> None:
+    """Autograd gives a thread back the modes that it had before: an optimizer that steps there, and
+    the backwards of reentrant checkpoints."""
+    with watched() as run:
+        loop = Loop(run)
+        loop.net.weight.register_post_accumulate_grad_hook(lambda _: loop.optimizer.step())
+        for _ in range(PATIENCE + 9):
+            loop.traces.ask()
+            loop.net(torch.ones(4, 8)).sum().backward()
+        run.clock.work(5_000)
+        loop.net(torch.ones(4, 8)).sum().backward()
+    assert not is_on()
+    assert not is_in_torch_dispatch_mode()
+
+
+def test_reentrant_checkpoints_leave_no_mode_on() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        for _ in range(2 * PATIENCE):
+            loop.traces.ask()
+            run.clock.work(100)
+            x = torch.ones(4, 8, requires_grad=True)
+            for _ in range(3):
+                x = checkpoint(loop.net, x, use_reentrant=True)
+            x.sum().backward()
+        run.clock.work(5_000)
+        loop.net(torch.ones(4, 8)).sum().backward()
+    assert not is_on()
+    assert not is_in_torch_dispatch_mode()
+
+
+def test_what_begins_to_compile_in_a_traced_step_has_the_mode_off(no_backends: None) -> None:
+    original = torch.compile
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        assert is_on()
+        torch.compile(lambda x: x, backend="eager")
+        assert not is_on()
+        loop.step(2)
+        assert loop.found() is None
+    assert torch.compile is original
+
+
+def test_the_middle_of_all_steps_is_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them holds an evaluation."""
+    with watched() as run:
+        loop = Loop(run)
+        for number in range(3):
+            run.clock.work(100_000)
+            loop.traces.ask()
+            loop.step(WARM if number == 0 else 0)
+            loop.step()
+            if number == 1:
+                for _ in range(50):
+                    loop.net(torch.ones(4, 8))
+            loop.step()
+        assert loop.found()[0] == 3
+        assert loop.found()[1] < 50
 
 
 def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from ..memory.trends import batch_room, larger_batch, to_eights
 from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import call_at
 from ..scoring import cause, speedup_of, state
-from ..statistics import without_rows
+from ..statistics import Share, without_rows
 from ..step_time import issued_of, spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
@@ -292,9 +292,19 @@ def of_memory(window: StepWindow) -> Finding | None:
         f"pointwise operations, sums and copies that one kernel could do take {percent(saved)} of "
     )
     text += f"a traced step more than that, most in {shown(most.place)}"
-    forecast = Forecast(*(speedup_of(part * saved) for part in FUSED))
+    share = Share(*(part * saved for part in FUSED))
+    if share.mean < ENTER_SHARE:
+        return None
     evidence = (Evidence(text, "event", saved), *found.evidence)[:MOST_EVIDENCE]
-    return replace(found, evidence=evidence, forecast=forecast)
+    return replace(
+        found,
+        evidence=evidence,
+        share=share.mean,
+        share_low=share.low,
+        share_high=share.high,
+        speedup=speedup_of(share.mean),
+        forecast=Forecast(*(speedup_of(each) for each in (share.mean, share.low, share.high))),
+    )
 
 
 def _as_cause(window: StepWindow, judge: Callable[[Work], Finding | None]) -> Finding | None:

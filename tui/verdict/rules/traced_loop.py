@@ -48,9 +48,9 @@ def traced_loop(window: StepWindow) -> Finding | None:
         "launch",
         "loop",
         share,
-        f"a loop whose turns do not need each other takes {percent(share.mean)} of each step",
+        f"{percent(share.mean)} of each step are operations of a line that do not need each other",
         (Evidence(text, source(window), part),),
-        (f"one tensor expression for all turns of the loop in {where}",),
+        (f"one tensor expression for all of them, instead of a loop: {where}",),
     )
     shares = share.mean, share.low, share.high
     return replace(found, forecast=interval_of("launch", speedup_of(share.mean), *shares))
