@@ -141,11 +141,10 @@ class Leaves:
         return known[0]
 
     def _keep(self, storage: int, number: int, tensor: Any) -> None:
+        last = ref(tensor)  # the same object for each of a tensor
         known = self._storages.get(storage)
-        first = known[1] if known is not None and known[0] == number else ref(tensor)
-        if first() is None:
-            first = ref(tensor)
-        self._storages[storage] = number, first, ref(tensor)
+        first = known[1] if known is not None and known[0] == number else last
+        self._storages[storage] = number, last if first() is None else first, last
 
     def _has_changed(self, tensor: Any, number: int) -> bool:
         """NumPy, or a worker, has written into it since it was read last in this step."""
@@ -198,13 +197,14 @@ class Leaves:
         return seen
 
     def _value(self, tensor: Any, number: int) -> Value:
-        on_host = tensor.device.type == "cpu"
+        device = tensor.device
+        on_host = device.type == "cpu"
         if tensor.layout is not self._torch.strided:
             return Value(number, (tuple(tensor.shape), tensor.layout, tensor.dtype), 0, on_host)
-        sizes, strides = tuple(tensor.shape), tensor.stride()
-        held: int = tensor.element_size()
+        sizes, strides, dtype = tuple(tensor.shape), tensor.stride(), tensor.dtype
+        held: int = dtype.itemsize
         for size, stride in zip(sizes, strides, strict=True):
             if stride or not size:
                 held *= size
-        view = tensor.storage_offset(), sizes, strides, tensor.dtype
+        view = tensor.storage_offset(), sizes, strides, dtype
         return Value(number, view, held, on_host, tensor.requires_grad and tensor.is_leaf)

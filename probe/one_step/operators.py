@@ -25,6 +25,10 @@ class Operator(NamedTuple):
     """One overload."""
 
     name: str
+    overload: str
+    """With it, "aten.sum.dim_IntList"."""
+    plain: str
+    """As nodes of a graph are named after it, in small letters."""
     work: Work
     is_random: bool
     """Or may be: one of the program's own says nothing of it, and some change what they read."""
@@ -48,6 +52,8 @@ def operator_of(func: Any) -> Operator:
     ]
     return Operator(
         name,
+        str(func),
+        name.replace("_", ""),
         Work.FUSIBLE if fusible and not is_random else Work.PRODUCT,
         is_random,
         tuple(at for at, one in changed if not one.kwarg_only),

@@ -19,7 +19,7 @@ from .operation import NOWHERE, Operation, Place, Step, Work
 from .operators import MATRIX_PRODUCTS, operator_of
 
 MOST_OPERATIONS: Final = 10_000
-MOST_OWN_NS: Final = 250_000_000
+MOST_OWN_NS: Final = 400_000_000
 """Of a step, what taking it down costs: then no more of it is."""
 LIBRARIES: Final = re.compile(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[.0-9]*[/\\]")
 TOO_MUCH: Final = "too many operations"
@@ -50,6 +50,12 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
     with_gradients = torch.is_grad_enabled
     current_task = torch._C._current_graph_task_id
     compiles_frames = torch._C._dynamo.eval_frame.set_eval_frame
+
+    function_modes = torch._C._len_torch_function_stack
+
+    def looked(look: Callable[[Any], Any], what: Any) -> Any:
+        """Plain tensors have no overrides, but a mode of the program's may be on."""
+        return past_overrides(torch, look, what) if function_modes() else look(what)
 
     class Tracer(TorchDispatchMode):
         supports_higher_order_operators = True
@@ -85,7 +91,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                 if around is not None and around.is_captured():
                     self.why_not = "a graph is captured"  # our events would be part of it
                 else:
-                    before = past_overrides(torch, self._before, (func, args, kwargs))
+                    before = looked(self._before, (func, args, kwargs))
                     event = None if around is None or before is None else around.begin()
             except Exception as error:  # a tensor that has no storage; the run goes on
                 self._give_up(error)
@@ -99,7 +105,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                 if before is not None:
                     events = None if event is None else around.end(event)
                     asked = before, out, ended_ns - called_ns, events
-                    past_overrides(torch, self._after, asked)
+                    looked(self._after, asked)
             except Exception as error:
                 self._give_up(error)
             finally:
@@ -130,7 +136,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                 place = self._asks()
             else:
                 of_node, place = self._node_of(node._sequence_nr(), _plain_name(node.name()))
-            made = self._node_made(tensors, operator.name, place)
+            made = self._node_made(tensors, operator.plain, place, node is None)
             reads = tuple(map(self.leaves.read, tensors))
             if operator.name in MATRIX_PRODUCTS:
                 self.leaves.count(tensors, reads)
@@ -143,7 +149,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                 if type(one) in plain_types
             )
             task = NOWHERE if node is None else current_task()
-            asked = (str(func), tuple(arguments))
+            asked = (operator.overload, *arguments)
             return operator, place, reads, writes, asked, made, of_node, task
 
         def _node_of(self, number: int, name: str) -> tuple[int, int]:
@@ -154,20 +160,19 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
                 found = self.nodes[number, name] = known.next(), NOWHERE
             return found
 
-        def _node_made(self, tensors: list[Any], name: str, place: int) -> int:
+        def _node_made(self, tensors: list[Any], name: str, place: int, forward: bool) -> int:
             """The node that was made for an operation, which has the last number; NOWHERE where
             that is another's, as of one that nothing is learned through."""
-            number = next_number() - 1
             if not with_gradients() or not any(one.requires_grad for one in tensors):
                 return NOWHERE
-            key = number, name.strip("_").replace("_", "")
-            if key in self.nodes or (number < self.first_number and current_node() is None):
+            number = next_number() - 1
+            if (number, name) in self.nodes:
                 return NOWHERE
-            if (number, "") in self.nodes and current_node() is None:
+            if forward and (number < self.first_number or (number, "") in self.nodes):
                 return NOWHERE
             made = known.next()
-            self.nodes[key] = made, place
-            if current_node() is None:
+            self.nodes[number, name] = made, place
+            if forward:
                 self.nodes[number, ""] = made, place
             return made
 

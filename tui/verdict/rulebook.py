@@ -45,7 +45,7 @@ from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
 from .rules.traced_loop import traced_loop
-from .rules.traced_operations import traced_operations
+from .rules.traced_operations import traced_operations, unfused
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.causes import MOST_OF_IT
@@ -109,7 +109,10 @@ def _compute(window: StepWindow) -> Finding | None:
     beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
     large = attention_weights(window), distances(window), diagonal_normal(window)
     found = of_net, *beside, *needless, *large, traced_operations(window)
-    return max(filter(None, found), key=_share_of, default=None)
+    most, general = max(filter(None, found), key=_share_of, default=None), unfused(window)
+    if general is None or (most is not None and _share_of(most) >= MOST_OF_IT * _share_of(general)):
+        return most
+    return general
 
 
 def _launch(window: StepWindow) -> Finding | None:

@@ -23,7 +23,7 @@ from .attention_weights import attention_weights
 from .distances import distances
 from .needless_products import needless_products
 from .page_faults import page_faults
-from .traced_operations import traced_operations
+from .traced_operations import traced_operations, unfused
 
 OWN_OPERATIONS: Final = 0.15
 """Part of the time, surely, from which a function's own operations are named beside page faults."""
@@ -98,8 +98,8 @@ def _of_needless_tensors(window: StepWindow) -> float:
     """Part of the time that they take with the faults that they bring."""
     found = attention_weights(window), distances(window), needless_products(window)
     known = sum(one.share or 0.0 for one in found if one is not None)
-    seen = traced_operations(window)  # of the same tensors, where there are both
-    return max(known, 0.0 if seen is None else seen.share or 0.0)
+    seen = traced_operations(window), unfused(window)  # of the same tensors, where there are both
+    return max(known, *(0.0 if one is None else one.share or 0.0 for one in seen))
 
 
 def _asked(window: StepWindow, in_loop: bool) -> tuple[Evidence, ...]:

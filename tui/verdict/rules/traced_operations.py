@@ -69,8 +69,17 @@ def traced_operations(window: StepWindow) -> Finding | None:
     found += [_unlearned(window, seen, one) for one in seen.functions]
     if is_the_limit(window):
         found += [_of_zeros(window, seen)]
-        found += [_unfused(window, seen, one) for one in seen.functions]
         found += [_scattered(window, seen)]
+    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+
+
+def unfused(window: StepWindow) -> Finding | None:
+    """Tensors that a function makes and reads once: the most general of all that is said of a net,
+    behind what knows more of it."""
+    seen = traced(window)
+    if seen is None or not is_clocked(window) or not is_the_limit(window):
+        return None
+    found = (_unfused(window, seen, one) for one in seen.functions)
     return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
 
 

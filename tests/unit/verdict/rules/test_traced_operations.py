@@ -19,7 +19,7 @@ from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import compute, of_memory
 from gpuwatch.tui.verdict.rules.h2d import h2d
 from gpuwatch.tui.verdict.rules.traced_loop import traced_loop
-from gpuwatch.tui.verdict.rules.traced_operations import traced_operations
+from gpuwatch.tui.verdict.rules.traced_operations import traced_operations, unfused
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.traced_places import shown
 from gpuwatch.tui.verdict.window import StepWindow
@@ -137,7 +137,8 @@ DISTANCES = FunctionTime(
 
 def test_tensors_that_are_made_and_read_once_are_told_not_to_be_made() -> None:
     """All differences of a quantiser: 89 % of an H200's time, and 1 % as one kernel (3.4x)."""
-    found = found_in(on_gpu(functions=(DISTANCES, NET_TIME)))
+    found = unfused(on_gpu(functions=(DISTANCES, NET_TIME)))
+    assert found is not None
     assert (found.kind, found.sub) == ("compute", "unfused")
     assert found.share == pytest.approx(NET * 0.772 * 0.75)
     assert found.advice[0].endswith("@torch.compile on distances (vq.py:5)")
@@ -148,7 +149,15 @@ def test_tensors_that_are_made_and_read_once_are_told_not_to_be_made() -> None:
 )
 def test_pointwise_operations_of_a_plain_net_are_no_cause(change: dict[str, int]) -> None:
     one = structs.replace(DISTANCES, **change)
-    assert traced_operations(on_gpu(functions=(one,))) is None
+    assert unfused(on_gpu(functions=(one,))) is None
+
+
+def test_what_knows_more_of_it_comes_first() -> None:
+    """A full covariance that need not be, of 22 % for 24 %: which call makes the tensors."""
+    seen = on_gpu(functions=(DISTANCES,), repeated=needless(45_000))
+    assert Engine().judge(seen).finding.sub == "repeated"
+    seen = on_gpu(functions=(DISTANCES,), repeated=needless(20_000))
+    assert Engine().judge(seen).finding.sub == "unfused"
 
 
 def test_the_backward_of_an_index_that_adds_up_row_after_row() -> None:
