@@ -11,7 +11,8 @@ import functools
 import sys
 from typing import Any, Final
 
-from ..device.events import Events, find_events
+from ..circuit_breaker import is_users
+from ..device.events import find_events
 from ..peers import are_commands_off
 from ..recorder import Recorder
 from ..switched import Switched
@@ -24,12 +25,11 @@ from ..wire.marks import (
     OPTIMIZER_ENTER,
     OPTIMIZER_LEAVE,
 )
-from .functions import functions_of
-from .host_copies import host_copies
+from .device_times import DeviceTimes
 from .lasting import Known
-from .loops import largest_loop
-from .needless import Needless, by_scatter, by_zeros, constant, repeated, steady_of, unread
-from .operation import NOWHERE, Step
+from .needless import by_scatter, constant, repeated, steady_of, unread
+from .operation import NOWHERE
+from .summary import CONSTANT, summary_of
 from .tracer import Taken, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
@@ -42,9 +42,6 @@ MOST_NS: Final = 3_000_000_000
 AFTER_FAILURE_NS: Final = 20_000_000_000
 AGREE: Final = 3
 """Steps that must show the same to be constant: the epochs of a rollout share much, for a while."""
-MOST_FUNCTIONS: Final = 6
-LEAST_PART: Final = 0.02
-"""Of all operations' time, of a function that is named."""
 PATIENCE: Final = 64
 """Backwards without an optimizer's step, after which each of them ends a step."""
 WARM: Final = 3
@@ -66,7 +63,7 @@ class StepTraces:
         """The field, once a step was traced: for the publisher, replaced as a whole."""
         self._recorder = recorder
         self._known = Known()
-        self._around: _Around | None = None
+        self._around: DeviceTimes | None = None
         self._mode: Any = None
         self._switched: Switched | None = None
         self._optimizer: int | None = None
@@ -95,12 +92,24 @@ class StepTraces:
 
     def at(self, kind: int, what: Any) -> None:
         """Behind each mark of this kind, until a step was traced."""
-        if self._ended is not None:
-            self._take(self._ended)
-        elif self._mode is None:
-            self._wait(kind, what)
-        elif self._switched is not None and self._switched.is_mine:
-            self._follow(kind, what)
+        try:
+            if self._ended is not None:
+                self._take(self._ended)
+            elif self._mode is None:
+                self._wait(kind, what)
+            elif self._switched is not None and self._switched.is_mine:
+                self._follow(kind, what)
+        except (AttributeError, RuntimeError) as error:
+            # What this torch has not, or a device cannot: it ends itself, and not all watching.
+            if is_users(error):
+                raise
+            self._abandon()
+
+    def _abandon(self) -> None:
+        self.is_over, self._ended = True, None
+        if self._mode is not None and _top() is self._mode:
+            self._take_off()
+        self._recorder.trace_with(None)
 
     def _wait(self, kind: int, what: Any) -> None:
         if kind == OPTIMIZER_ENTER:
@@ -137,7 +146,7 @@ class StepTraces:
             self._fail()
             return
         events = find_events()
-        self._around = None if events is None else _Around(events)
+        self._around = None if events is None else DeviceTimes(events)
         self._first = optimizer
         self._mode = tracer(self._known, self._recorder.now_ns, self._around)
         until_ns = self._recorder.now_ns() + MOST_NS
@@ -214,7 +223,7 @@ class StepTraces:
         before = self._before if len(self._rows) + 1 >= AGREE else None
         lasting = None if before is None else constant(step, steady, before)
         self._before = keys if self._before is None else keys & self._before
-        row = _row(step, (lasting, repeated(step, steady), unread(step), by_scatter(step)))
+        row = summary_of(step, (lasting, repeated(step, steady), unread(step), by_scatter(step)))
         took = sum(one.ns for one in step.operations), len(step.operations)
         self._rows.append((took, row))
         self._rows.sort(key=lambda each: each[0])
@@ -232,100 +241,6 @@ class StepTraces:
 def on_host(one: Taken) -> int:
     """What an operation took without a device."""
     return one.host_ns
-
-
-class _Around:
-    """Events of a device around each operation."""
-
-    def __init__(self, events: Events) -> None:
-        self._events = events
-        self._streams: dict[tuple[int, int], Any] = {}
-
-    def is_captured(self) -> bool:
-        """What is put on the current stream becomes part of a graph."""
-        return self._events.capturing()
-
-    def begin(self) -> Any:
-        """An event before it."""
-        return self._put()
-
-    def end(self, begun: Any) -> Any:
-        """Both events."""
-        return begun, self._put()
-
-    def _put(self) -> Any:
-        events = self._events
-        device = events.device()
-        key = device, events.handle(device)
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._streams[key] = events.stream(device)
-        event = events.make()
-        events.record(event, stream)
-        return event
-
-    def has_passed(self, taken: list[Taken]) -> bool:
-        """The device is behind all of them."""
-        last = taken[-1].events  # of the others some may be on other streams
-        return last is None or (
-            self._events.query(last[1])
-            and all(self._events.query(one.events[1]) for one in taken if one.events)
-        )
-
-    def times(self, taken: list[Taken]) -> Any:
-        """What each took on the device, beyond what the shortest did, which has nothing there."""
-        took = {}
-        for one in taken:
-            if one.events:
-                took[id(one)] = round(self._events.elapsed_ms(*one.events) * 1e6)
-        least = min(took.values(), default=0)
-        return lambda one: max(0, took.get(id(one), 0) - least)
-
-
-CONSTANT: Final = 4
-"""Where that stands among them."""
-
-
-def _row(step: Step, found: tuple[Needless | None, ...]) -> tuple[Any, ...]:
-    """The fields of `settings.StepOperations` behind the first."""
-    whole = sum(one.ns for one in step.operations)
-    host = sum(one.host_ns for one in step.operations)
-    functions = tuple(
-        (
-            *(_place(step, one.place), one.ns // 1000, one.host_ns // 1000),
-            *(one.backward_ns // 1000, one.unlearned_ns // 1000, one.fusible_ns // 1000),
-            *(one.fused_ns // 1000, one.operations, one.operation, one.operation_ns // 1000),
-        )
-        for one in functions_of(step)[:MOST_FUNCTIONS]
-        if one.ns >= LEAST_PART * whole
-    )
-    needless = (None if one is None else _needless(step, one) for one in found)
-    zeros = by_zeros(step)
-    empty = None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1]))
-    totals = len(step.operations), whole // 1000, host // 1000
-    copied = host_copies(step)
-    to_device = *copied[:3], _place(step, copied.made_at)
-    loop = largest_loop(step)
-    turning = (
-        None if loop is None else (_place(step, loop.place), *_us(loop.ns, loop.host_ns), *loop[3:])
-    )
-    return *totals, functions, *needless, empty, to_device, turning
-
-
-def _needless(step: Step, one: Needless) -> tuple[Any, ...]:
-    return _place(step, one.place), *_us(one.ns, one.host_ns), one.operations
-
-
-def _us(*ns: int) -> tuple[int, ...]:
-    return tuple(each // 1000 for each in ns)
-
-
-def _place(step: Step, place: int) -> str:
-    """ "Net.forward (/home/me/train.py:12)", as samples have it."""
-    if place == NOWHERE:
-        return ""
-    one = step.places[place]
-    return f"{one.function} ({one.file}:{one.line})"
 
 
 def _top() -> Any:

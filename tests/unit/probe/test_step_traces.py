@@ -333,6 +333,22 @@ def test_the_middle_of_all_steps_is_what_is_known(monkeypatch: pytest.MonkeyPatc
         assert loop.found()[1] < 50
 
 
+def test_what_this_torch_cannot_do_ends_the_trace_and_not_the_watching(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(step: Any, ids: Any) -> None:
+        raise RuntimeError("made")
+
+    monkeypatch.setattr(traces, "steady_of", fails)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 3)
+        assert loop.traces.is_over
+        assert not is_on()
+        assert not run.recorder.extra
+
+
 def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUWATCH_CONTROL", "0")
     with watched() as run:
