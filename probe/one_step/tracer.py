@@ -207,6 +207,22 @@ def tracer(known: Known, now_ns: Callable[[], int], around: Any = None) -> Any:
     return Tracer()
 
 
+def bears_subclasses() -> bool:
+    """Whether a tensor of the program's own type can be made below a mode: torch 2.4 has made a
+    plain one of it by then, and raises."""
+    torch: Any = sys.modules["torch"]
+    own: Any = type("Own", (torch.Tensor,), {})
+    plain = torch.zeros(1, device="cpu")
+    with tracer(Known(), int):
+        try:
+            plain.as_subclass(own)
+        except RuntimeError as error:
+            if is_users(error):
+                raise
+            return False
+    return True
+
+
 def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
     """What was taken down, as the step ends, with what each took by `ns_of`. A device has passed
     all of it."""

@@ -30,7 +30,7 @@ from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
 from .operation import NOWHERE
 from .summary import CONSTANT, summary_of
-from .tracer import Taken, step_of, tracer
+from .tracer import Taken, bears_subclasses, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
 """As `settings.Settings` has it."""
@@ -144,6 +144,9 @@ class StepTraces:
             return  # what is put on in there, autograd takes off
         if not _may_trace():
             self._fail()
+            return
+        if not (self._rows or bears_subclasses()):
+            self._abandon()
             return
         events = find_events()
         self._around = None if events is None else DeviceTimes(events)

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 from gpuwatch.probe.one_step import needless, traces
+from gpuwatch.probe.one_step.tracer import bears_subclasses
 from gpuwatch.probe.one_step.traces import (
     MOST_FAILED,
     MOST_STEPS,
@@ -22,6 +23,10 @@ from gpuwatch.probe.one_step.traces import (
 )
 from tests.unit.probe.fake_device import FakeDevice
 from tests.unit.probe.held_clock import Watched, watched
+
+pytestmark = pytest.mark.skipif(
+    not bears_subclasses(), reason="this torch breaks tensors of own types below a mode"
+)
 
 
 class Loop:
@@ -347,6 +352,32 @@ def test_what_this_torch_cannot_do_ends_the_trace_and_not_the_watching(
         assert loop.traces.is_over
         assert not is_on()
         assert not run.recorder.extra
+
+
+@pytest.mark.parametrize("name", traces.NEEDED)
+def test_without_a_name_of_torchs_no_step_is_traced(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watched() as run:
+        loop = Loop(run)
+        with monkeypatch.context() as without:
+            without.delattr(torch._C, name)
+            loop.traces.ask()
+            loop.step(WARM + 3)
+        assert loop.found() is None
+
+
+def test_where_a_mode_breaks_the_programs_own_tensors_no_step_is_traced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in torch 2.4."""
+    monkeypatch.setattr(traces, "bears_subclasses", lambda: False)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 3)
+        assert loop.found() is None
+        assert loop.traces.is_over
 
 
 def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
