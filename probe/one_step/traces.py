@@ -25,12 +25,11 @@ from ..wire.marks import (
     OPTIMIZER_ENTER,
     OPTIMIZER_LEAVE,
 )
-from .device_times import DeviceTimes
 from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
 from .operation import NOWHERE
 from .summary import CONSTANT, summary_of
-from .tracer import Taken, bears_subclasses, step_of, tracer
+from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
 """As `settings.Settings` has it."""

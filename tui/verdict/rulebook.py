@@ -44,8 +44,7 @@ from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
-from .rules.traced_loop import traced_loop
-from .rules.traced_operations import traced_operations, unfused
+from .rules.traced_operations import traced_loop, traced_operations, unfused
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.causes import MOST_OF_IT

@@ -18,8 +18,11 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import compute, of_memory
 from gpuwatch.tui.verdict.rules.h2d import h2d
-from gpuwatch.tui.verdict.rules.traced_loop import traced_loop
-from gpuwatch.tui.verdict.rules.traced_operations import traced_operations, unfused
+from gpuwatch.tui.verdict.rules.traced_operations import (
+    traced_loop,
+    traced_operations,
+    unfused,
+)
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.traced_places import shown
 from gpuwatch.tui.verdict.window import StepWindow
