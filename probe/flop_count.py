@@ -13,6 +13,7 @@ import sys
 from typing import Any, Final
 
 from .circuit_breaker import is_users
+from .dispatch_modes import innermost_mode, is_captured, is_in_backward
 from .recorder import Recorder
 from .switched import Switched
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
@@ -43,14 +44,14 @@ class FlopCount:
         if self._mode is not None:
             if self._switched is not None and not self._switched.is_mine:
                 return
-            if kind == self._kind:
+            if kind == self._kind and not is_in_backward():
                 self._end()
             elif self._recorder.now_ns() > self._until_ns:
                 self._cut()
             return
-        if kind in (OPTIMIZER_LEAVE, STEP):
+        if kind in (OPTIMIZER_LEAVE, STEP) and not is_in_backward():
             self._begin(kind)
-        elif kind == BACKWARD_LEAVE:
+        elif kind == BACKWARD_LEAVE and not is_in_backward():
             self._backwards += 1
             if self._backwards > PATIENCE:  # nobody steps: each backward is a step
                 self._begin(kind)
@@ -73,7 +74,7 @@ class FlopCount:
 
     def _end(self) -> None:
         recorder, mode = self._recorder, self._mode
-        top = _top()
+        top = innermost_mode()
         if top is not mode:
             if top is not None:
                 return  # a mode of the user's lies on ours: at the end of a later step
@@ -98,7 +99,7 @@ class FlopCount:
     def _cut(self) -> bool:
         """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
         counted right now, for which ours is taken away and put back."""
-        if _top() is not self._mode:
+        if innermost_mode() is not self._mode:
             return False
         self._take_off()
         self._refuse("the step did not end")
@@ -106,7 +107,7 @@ class FlopCount:
 
     def _leave_in_child(self) -> None:
         """A loader's worker would run below the counter for good."""
-        if _top() is self._mode:
+        if innermost_mode() is self._mode:
             self._mode.__exit__(None, None, None)
 
     def _refuse(self, why: str) -> None:
@@ -119,8 +120,7 @@ def _why_not() -> str:
     torch: Any = sys.modules["torch"]
     if torch._C._len_torch_dispatch_stack():
         return "a dispatch mode of the program's is on"
-    cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing():
+    if is_captured():
         return "a CUDA graph is being captured"
     if _compiles():
         return "the program compiles: give them, probe.units(flops=...)"
@@ -136,13 +136,6 @@ def _compiles() -> bool:
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     kind: Any = getattr(frames, "OptimizeContext", None)
     return kind is not None and any(type(one) is kind for one in gc.get_objects())
-
-
-def _top() -> Any:
-    """The innermost dispatch mode."""
-    torch: Any = sys.modules["torch"]
-    count = torch._C._len_torch_dispatch_stack()
-    return torch._C._get_dispatch_stack_at(count - 1) if count else None
 
 
 def _attention(args: Any, backward: bool) -> int:

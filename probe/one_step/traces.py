@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..circuit_breaker import is_users
 from ..device.events import find_events
+from ..dispatch_modes import innermost_mode, is_captured, is_in_backward
 from ..peers import are_commands_off
 from ..recorder import Recorder
 from ..switched import Switched
@@ -106,7 +107,7 @@ class StepTraces:
 
     def _abandon(self) -> None:
         self.is_over, self._ended = True, None
-        if self._mode is not None and _top() is self._mode:
+        if self._mode is not None and innermost_mode() is self._mode:
             self._take_off()
         self._recorder.trace_with(None)
 
@@ -117,7 +118,7 @@ class StepTraces:
             self._steps += 1
             if self._optimizer is not None and self._steps > WARM:
                 self._begin(self._optimizer)
-        elif kind == BACKWARD_LEAVE and not _is_in_backward():
+        elif kind == BACKWARD_LEAVE and not is_in_backward():
             self._backwards += 1
             if self._backwards > PATIENCE:
                 self._begin(None)
@@ -139,7 +140,7 @@ class StepTraces:
         return 0 if self._switched is None else self._switched.until_ns
 
     def _begin(self, optimizer: int | None) -> None:
-        if _is_in_backward():
+        if is_in_backward():
             return  # what is put on in there, autograd takes off
         if not _may_trace():
             self._fail()
@@ -158,7 +159,7 @@ class StepTraces:
 
     def _end(self) -> None:
         mode = self._mode
-        if _is_in_backward() or _top() is not mode:
+        if is_in_backward() or innermost_mode() is not mode:
             return  # a mode of the user's lies on ours: at the end of a later step
         self._take_off()
         if mode.why_not or not any(one.row[-2] != NOWHERE for one in mode.taken):
@@ -194,7 +195,7 @@ class StepTraces:
     def _cut(self) -> bool:
         """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
         taken down right now, for which ours is taken away and put back."""
-        if self._mode is None or _top() is not self._mode:
+        if self._mode is None or innermost_mode() is not self._mode:
             return False
         self._take_off()
         self._fail()
@@ -202,7 +203,7 @@ class StepTraces:
 
     def _leave_in_child(self) -> None:
         """A loader's worker would run below the mode for good."""
-        if self._mode is not None and _top() is self._mode:
+        if self._mode is not None and innermost_mode() is self._mode:
             self._mode.__exit__(None, None, None)
 
     def _fail(self) -> None:
@@ -245,19 +246,6 @@ def on_host(one: Taken) -> int:
     return one.host_ns
 
 
-def _top() -> Any:
-    """The innermost dispatch mode."""
-    torch: Any = sys.modules["torch"]
-    count = torch._C._len_torch_dispatch_stack()
-    return torch._C._get_dispatch_stack_at(count - 1) if count else None
-
-
-def _is_in_backward() -> bool:
-    """The thread goes through a graph, and will be given back the modes that it had before."""
-    task: Any = getattr(sys.modules["torch"]._C, "_current_graph_task_id", None)
-    return task is None or bool(task() != NOWHERE)
-
-
 def _may_trace() -> bool:
     torch: Any = sys.modules["torch"]
     if not all(hasattr(torch._C, name) for name in NEEDED):
@@ -266,10 +254,7 @@ def _may_trace() -> bool:
         return False
     if getattr(torch.autograd, "_profiler_enabled", bool)():
         return False
-    cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing():
-        return False
-    return not (_has_ranks() or _compiles())
+    return not (is_captured() or _has_ranks() or _compiles())
 
 
 def _has_ranks() -> bool:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
+from torch.utils.checkpoint import checkpoint
 
 import gpuwatch
 from gpuwatch.probe import api, switched
@@ -24,6 +26,7 @@ from gpuwatch.probe.numerics import EVERY_WATCHED, FIRST
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER, OPTIMIZER_LEAVE
 from gpuwatch.tui.messages import Marks, decode_reply
+from tests.unit.probe.held_clock import watched
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gpu"))
 import flops_nets  # type: ignore[import-not-found,unused-ignore]
@@ -237,6 +240,20 @@ def test_counting_leaves_every_bit_of_a_step_as_it_was(recorder: Recorder) -> No
     bare = trained(lambda: None)
     assert torch.equal(bare, trained(lambda: recorder.count_with(FlopCount(recorder).at)))
     assert noted(recorder, "flops")
+
+
+def test_no_count_begins_or_ends_within_a_backward() -> None:
+    """Autograd gives a thread back the modes that it had before."""
+    net = torch.nn.Linear(8, 8)
+    with watched() as run:
+        run.recorder.count_with(FlopCount(run.recorder).at)
+        for _ in range(2 * PATIENCE):
+            x = torch.ones(4, 8, requires_grad=True)
+            for _ in range(3):
+                x = checkpoint(net, x, use_reentrant=True)
+            x.sum().backward()
+        assert not is_in_torch_dispatch_mode()
+        assert torch._C._len_torch_dispatch_stack() == 0
 
 
 def test_flops_of_a_loop_that_only_fetches_are_refused(recorder: Recorder) -> None:

@@ -210,14 +210,20 @@ def test_a_rank_that_others_wait_for_is_left_alone(monkeypatch: pytest.MonkeyPat
         assert loop.found() is None
 
 
+def on_device(run: Watched, monkeypatch: pytest.MonkeyPatch) -> tuple[Loop, FakeDevice]:
+    """Whose net takes 2 ms of it."""
+    device = FakeDevice(run.clock)
+    monkeypatch.setattr(traces, "find_events", lambda: device)
+    loop = Loop(run)
+    loop.net.register_forward_hook(lambda *_: device.launch(2))
+    return loop, device
+
+
 def test_on_a_device_its_own_times_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each operation takes what lies between its two events, beyond the shortest of all: the
     device is 5 ms behind, and works 2 ms for the product."""
     with watched() as run:
-        device = FakeDevice(run.clock)
-        monkeypatch.setattr(traces, "find_events", lambda: device)
-        loop = Loop(run)
-        loop.net.register_forward_hook(lambda *_: device.launch(2))
+        loop, device = on_device(run, monkeypatch)
         loop.traces.ask()
         loop.step(WARM + 2)
         assert loop.found() is None, "the device has not passed it"
@@ -230,9 +236,7 @@ def test_a_capture_that_begins_in_a_traced_step_gets_none_of_our_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with watched() as run:
-        device = FakeDevice(run.clock)
-        monkeypatch.setattr(traces, "find_events", lambda: device)
-        loop = Loop(run)
+        loop, device = on_device(run, monkeypatch)
         loop.traces.ask()
         loop.step(WARM + 1)
         before = len(device.events)
@@ -246,10 +250,7 @@ def test_a_capture_that_begins_in_a_traced_step_gets_none_of_our_events(
 def test_a_capture_under_way_is_not_asked_for_our_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query breaks it, and `FakeDevice` says so."""
     with watched() as run:
-        device = FakeDevice(run.clock)
-        monkeypatch.setattr(traces, "find_events", lambda: device)
-        loop = Loop(run)
-        loop.net.register_forward_hook(lambda *_: device.launch(2))
+        loop, device = on_device(run, monkeypatch)
         loop.traces.ask()
         loop.step(WARM + 2)
         device.current.capturing = True
