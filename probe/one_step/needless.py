@@ -14,6 +14,9 @@ PRODUCTS: Final = re.compile(
     r"mm$|convolution$|_scaled_dot_product|lstm|gru|embedding|native_.*norm$"
 )
 """Operators that somebody would not call to print something."""
+BLANK: Final = ("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "full", "full_like")
+"""They fill a tensor with one number: the first state of a recurrent net, whose product with the
+weights is the same in each."""
 DETACH: Final = "detach"
 KEEP_THEIR_RESULT: Final = re.compile(
     r"_?(log_)?softmax|tanh|sigmoid|exp|expm1|r?sqrt|relu|elu|reciprocal|pow|cumprod|prod|linalg_.*"
@@ -100,6 +103,7 @@ def repeated(step: Step, steady: Steady) -> Needless | None:
     """What was computed before in this step, of the same values. Where one backward goes through
     both, it would once; where it goes through the second alone, it must."""
     changed = _changed(step, lambda _: True)
+    blank = {each.storage for one in step.operations if one.name in BLANK for each in one.makes}
     went = {(one.task, one.of_node) for one in step.operations}
     first: dict[tuple[int, bool], Operation] = {}
     twin: dict[int, int] = {}
@@ -110,18 +114,22 @@ def repeated(step: Step, steady: Steady) -> Needless | None:
     for one, key in zip(step.operations, steady.keys, strict=True):
         # what a checkpoint computes again in the backward is the forward's
         same = first.setdefault((key, one.in_backward), one)
-        if same is not one and _is_repeated(one, same, changed):
+        is_blank = any(each.storage in blank for each in one.reads)
+        if same is not one and not is_blank and _is_repeated(one, same, changed):
             found.append(one)
-            if NOWHERE not in (one.node, same.node):
+            if NOWHERE not in (one.node, same.node) and one.work is not Work.VIEW:
                 twin[one.node] = same.node
-        elif one.of_node in gone or (one.task, twin.get(one.of_node)) in went:
+        elif one.in_backward and (one.of_node in gone or (one.task, twin.get(one.of_node)) in went):
             found.append(one)
-            gone.add(one.node)
+            gone |= {one.node} - {NOWHERE}
     return _sum(one for one in found if one.work is not Work.VIEW)
 
 
 def _is_repeated(one: Operation, same: Operation, changed: set[int]) -> bool:
+    """Two of one backward are its own matter: both biases of a cell have the same gradient."""
     if one.is_random or not one.reads or one.writes:
+        return False
+    if one.in_backward and one.task == same.task:
         return False
     return not (_makes_any(one, changed) or _makes_any(same, changed))
 

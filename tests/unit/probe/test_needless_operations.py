@@ -94,6 +94,23 @@ def test_the_same_net_on_the_same_input_is_computed_again_with_its_backward() ->
     assert found.operations == 3, "the product, and the gradients of weight and bias"
 
 
+@pytest.mark.parametrize("net", [nn.LSTMCell(SIZE, SIZE), nn.Linear(SIZE, SIZE)])
+def test_micro_batches_and_the_turns_of_a_cell_are_not_computed_again(net: nn.Module) -> None:
+    """Each turns the same weight round, which computes nothing."""
+
+    def run() -> None:
+        for _ in range(3):
+            state = None
+            for _ in range(4):
+                given = torch.randn(SIZE, SIZE)
+                state = net(given, state) if isinstance(net, nn.LSTMCell) else net(given)
+            last = state[0] if isinstance(state, tuple) else state
+            assert last is not None
+            last.sum().backward()
+
+    assert repeated(run) == []
+
+
 def test_two_backwards_through_the_same_net_go_on_being_two() -> None:
     """The second derivative goes through the first net alone: it must, whichever it is."""
     net, x = nn.Sequential(nn.Linear(1, SIZE), nn.Tanh()), torch.rand(2_000, 1, requires_grad=True)
