@@ -1,7 +1,10 @@
-"""PyTorch's dispatch modes, of the thread that asks: where one of ours may go on or off."""
+"""PyTorch's dispatch modes, of the thread that asks: where one of ours may go on and off."""
 
 import sys
+from collections.abc import Callable
 from typing import Any, Final
+
+from .switched import Switched
 
 NO_TASK: Final = -1
 
@@ -25,3 +28,40 @@ def is_captured() -> bool:
     """A CUDA graph is made of what is launched now."""
     cuda: Any = sys.modules.get("torch.cuda")
     return bool(cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing())
+
+
+class ModeOn:
+    """A mode of ours that is on, from now, on this thread."""
+
+    def __init__(self, mode: Any, cut: Callable[[], object], until_ns: int) -> None:
+        """`cut` takes it off where the loop goes no further; `until_ns` (perf_counter_ns) is when
+        it has to be off at the latest."""
+        self.mode = mode
+        self.until_ns = until_ns
+        self._switched = Switched(cut, until_ns, self._leave_in_child)
+        mode.__enter__()
+
+    @property
+    def is_mine(self) -> bool:
+        """As of `Switched`."""
+        return self._switched.is_mine
+
+    @property
+    def is_innermost(self) -> bool:
+        """Else a mode of the user's lies on it, or an operator is taken right now, for which it is
+        taken away and put back."""
+        return innermost_mode() is self.mode
+
+    def off(self) -> None:
+        """Take it off, where it is the innermost."""
+        self.mode.__exit__(None, None, None)
+        self.lost()
+
+    def lost(self) -> None:
+        """Another has taken it off."""
+        self._switched.done()
+
+    def _leave_in_child(self) -> None:
+        """A loader's worker would run below the mode for good."""
+        if self.is_innermost:
+            self.mode.__exit__(None, None, None)

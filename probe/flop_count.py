@@ -13,9 +13,8 @@ import sys
 from typing import Any, Final
 
 from .circuit_breaker import is_users
-from .dispatch_modes import innermost_mode, is_captured, is_in_backward
+from .dispatch_modes import ModeOn, innermost_mode, is_captured, is_in_backward
 from .recorder import Recorder
-from .switched import Switched
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
 
 ATTENTION: Final = "_scaled_dot_product_"
@@ -32,21 +31,19 @@ class FlopCount:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._mode: Any = None
+        self._on: ModeOn | None = None
         self._kind = 0
         """Of the mark that began the step."""
         self._backwards = self._fetches = 0
-        self._switched: Switched | None = None
-        self._until_ns = 0
 
     def at(self, kind: int) -> None:
         """Behind a mark of this kind."""
-        if self._mode is not None:
-            if self._switched is not None and not self._switched.is_mine:
+        if self._on is not None:
+            if not self._on.is_mine:
                 return
             if kind == self._kind and not is_in_backward():
-                self._end()
-            elif self._recorder.now_ns() > self._until_ns:
+                self._end(self._on)
+            elif self._recorder.now_ns() > self._on.until_ns:
                 self._cut()
             return
         if kind in (OPTIMIZER_LEAVE, STEP) and not is_in_backward():
@@ -67,22 +64,17 @@ class FlopCount:
             self._refuse(why_not)
             return
         self._kind = kind
-        self._mode = _counting()
-        self._until_ns = self._recorder.now_ns() + MOST_NS
-        self._switched = Switched(self._cut, self._until_ns, self._leave_in_child)
-        self._mode.__enter__()
+        self._on = ModeOn(_counting(), self._cut, self._recorder.now_ns() + MOST_NS)
 
-    def _end(self) -> None:
-        recorder, mode = self._recorder, self._mode
-        top = innermost_mode()
-        if top is not mode:
-            if top is not None:
+    def _end(self, counter: ModeOn) -> None:
+        recorder, mode = self._recorder, counter.mode
+        if not counter.is_innermost:
+            if innermost_mode() is not None:
                 return  # a mode of the user's lies on ours: at the end of a later step
             self._refuse("another took our counter away")
-            if self._switched is not None:
-                self._switched.done()
+            counter.lost()
             return
-        self._take_off()
+        counter.off()
         if mode.why_not:
             self._refuse(mode.why_not)
             return
@@ -91,24 +83,13 @@ class FlopCount:
         recorder.notes.add(now_ns, "flops", "convolutions", float(mode.convolved))
         recorder.notes.add(now_ns, "flops", "counted", float(mode.flops))
 
-    def _take_off(self) -> None:
-        self._mode.__exit__(None, None, None)
-        if self._switched is not None:
-            self._switched.done()
-
     def _cut(self) -> bool:
-        """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
-        counted right now, for which ours is taken away and put back."""
-        if innermost_mode() is not self._mode:
+        """The loop goes no further. False: it cannot be taken off now."""
+        if self._on is None or not self._on.is_innermost:
             return False
-        self._take_off()
+        self._on.off()
         self._refuse("the step did not end")
         return True
-
-    def _leave_in_child(self) -> None:
-        """A loader's worker would run below the counter for good."""
-        if innermost_mode() is self._mode:
-            self._mode.__exit__(None, None, None)
 
     def _refuse(self, why: str) -> None:
         self._recorder.count_with(None)

@@ -52,10 +52,9 @@ class Recorder:
     """
 
     __slots__ = ("_arm", "_arming", "_collect", "_count", "_look", "_settings", "_stamp", "_time",
-                 "_trace",
-                 "_window", "armed", "entries", "extra", "is_traced", "names", "notes", "now_ns",
-                 "on", "owner", "parallel", "put", "rare", "rare_count", "trained", "trip",
-                 "watched")  # fmt: skip
+                 "_trace", "_window", "armed", "entries", "extra", "is_traced", "names", "notes",
+                 "now_ns", "on", "owner", "parallel", "put", "rare", "rare_count", "trained",
+                 "trip", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -219,12 +218,9 @@ class Recorder:
                 stamp(kind)
             if (sampler := self._settings) is not None and kind in SETTINGS_AT and what is not None:
                 sampler(kind, what)
-            if (collect := self._collect) is not None:
-                collect(kind)
-            if (window := self._window) is not None:
-                window(kind)
-            if (count := self._count) is not None:
-                count(kind)
+            for asked in (self._collect, self._window, self._count):
+                if asked is not None:
+                    asked(kind)
             if (trace := self._trace) is not None:
                 trace(kind, what)
         except Exception as error:

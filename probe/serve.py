@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from . import clock
 from .circuit_breaker import CircuitBreaker
@@ -32,14 +32,12 @@ from .peers import NOBODY, PPM, Dumps, Peer, Peers, Tracer
 from .recorder import ENTRIES, Recorder
 from .socket_place import is_key, remove_leftovers
 from .state_page import StatePage
+from .watched_looks import WatchedLooks
 from .wire import marks, page
 
 if TYPE_CHECKING:
-    from .call_costs import CallCosts
     from .device.rate_limit import RateLimiter
     from .device.stamper import Report
-    from .one_step.traces import StepTraces
-    from .settings.sampler import SettingsSampler
 
 TURN_S: Final = 0.25
 """While somebody watches: a screen draws four frames a second."""
@@ -73,8 +71,6 @@ class Server:
         self._identity = identity
         self._rate_limiter: RateLimiter | None = None
         """None until an accelerator is in use."""
-        self._settings: SettingsSampler | None = None
-        """None before the first look."""
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
@@ -82,9 +78,7 @@ class Server:
         self._refused = 0
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
-        self._costs: CallCosts | None = None
-        self._traces: StepTraces | None = None
-        """None before the first look."""
+        self._looks = WatchedLooks(recorder)
         self._feed = MarkFeed(recorder, state_page)
         self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
         self._switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
@@ -225,7 +219,7 @@ class Server:
         self._fresh = fresh, switched
 
     def _first_stamp(self, _: int) -> None:
-        """On the training thread, as `_first_settings_sample`."""
+        """On the training thread, which cannot fork while it imports."""
         from .device.rate_limit import RateLimiter
 
         self._recorder.stamp_with(None)
@@ -239,60 +233,12 @@ class Server:
             self._rss_bytes, self._file_bytes = resident_bytes()
             self._recorder.look_with(look_at)
             if self._recorder.watched:
-                self._ask_settings()
-                self._ask_costs()
-                self._ask_traces()
+                self._looks.ask()
             self._describe(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
             assert self._endpoint is not None
             self._hold(self._endpoint)
-
-    def _ask_settings(self) -> None:
-        if self._settings is not None:
-            self._settings.ask()
-        elif self._recorder.on:
-            self._recorder.sample_settings_with(self._first_settings_sample)
-
-    def _first_settings_sample(self, kind: int, what: Any) -> None:
-        """On the training thread, which cannot fork while it imports. The recorder keeps what fails
-        in here from the user's loop."""
-        from .settings.sampler import SettingsSampler
-
-        self._settings = SettingsSampler(self._recorder)
-        self._recorder.sample_settings_with(self._settings.at)
-        self._settings.at(kind, what)
-
-    def _reading(self) -> dict[str, Any]:
-        """The settings, with what a traced step has shown."""
-        reading = {} if self._settings is None else self._settings.reading
-        return reading if self._traces is None else reading | self._traces.reading
-
-    def _ask_traces(self) -> None:
-        if self._traces is not None:
-            self._traces.ask()
-        elif self._recorder.on and self._settings is not None:
-            self._recorder.trace_with(self._first_trace)
-
-    def _first_trace(self, kind: int, what: Any) -> None:
-        """On the training thread, as `_first_settings_sample`."""
-        from .one_step.traces import StepTraces
-
-        self._traces = StepTraces(self._recorder)
-        self._recorder.trace_with(self._traces.at)
-
-    def _ask_costs(self) -> None:
-        if self._costs is not None:
-            self._costs.ask()
-        elif self._recorder.on:
-            self._recorder.time_with(self._first_timed)
-
-    def _first_timed(self, kind: int) -> None:
-        """On the training thread, as `_first_settings_sample`."""
-        from .call_costs import CallCosts
-
-        self._costs = CallCosts(self._recorder)
-        self._recorder.time_with(self._costs.at)
 
     def _answer(self, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -350,7 +296,7 @@ class Server:
         if first:
             reports, switched = list(self._reports), list(self._switched)
         stamper = rate_limiter.stamper if (rate_limiter := self._rate_limiter) is not None else None
-        mark_ns, wrapper_ns = (None, None) if self._costs is None else self._costs.reading()
+        mark_ns, wrapper_ns = self._looks.costs()
         head = (
             peer.sequence,
             now_ns,
@@ -363,7 +309,7 @@ class Server:
             self._file_bytes,
             mark_ns,
             self._breaker.fault,
-            settings_row(peer.settings_to_send(self._reading())),
+            settings_row(peer.settings_to_send(self._looks.reading())),
             self._refused,
             switched,
             *([row for of, row in reports if of == kind] for kind in REPORTS),

@@ -3,21 +3,23 @@
 from typing import Any, Final, NamedTuple
 
 from .functions import functions_of
-from .loops import largest_loop
+from .loops import Loop, largest_loop
 from .needless import Needless, by_zeros
 from .operation import NOWHERE, Operation, Step
 
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
 """Of all operations' time, of a function that is named."""
-CONSTANT: Final = 4
-"""Where that stands among the fields."""
 COPIES: Final = ("_to_copy", "copy_")
 _FILLERS: Final = """
     zeros zero_ ones full fill_ arange eye linspace zeros_like ones_like rand randn randint randperm
     normal_ uniform_ bernoulli_"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """They bring no data of the program's into a tensor."""
+
+
+Row = tuple[Any, ...]
+"""The fields of one of its structures."""
 
 
 class HostCopies(NamedTuple):
@@ -31,12 +33,37 @@ class HostCopies(NamedTuple):
     """Where most of that is copied."""
 
 
+class Found(NamedTuple):
+    """Operations that need not be, as `settings.StepOperations` has them."""
+
+    constant: Needless | None
+    repeated: Needless | None
+    unread: Needless | None
+    scattered: Needless | None
+
+
+class Summary(NamedTuple):
+    """The fields of `settings.StepOperations` behind the first, as they are sent."""
+
+    operations: int
+    us: int
+    host_us: int
+    functions: tuple[Row, ...]
+    constant: Row | None
+    repeated: Row | None
+    unread: Row | None
+    scattered: Row | None
+    zeros: Row | None
+    host_copies: Row
+    loop: Row | None
+
+
 def host_copies(step: Step) -> HostCopies:
     """Those in forward and loss, and what lies between the phases."""
     filled: dict[int, str] = {}
     """What was last put into a storage, by the operation's name."""
     count = held = made = most = 0
-    made_at = -1
+    made_at = NOWHERE
     for one in step.operations:
         source = _copied(one)
         if source is not None:
@@ -62,10 +89,9 @@ def _copied(one: Operation) -> tuple[int, int] | None:
     return (source.storage, source.bytes) if source.on_host else None
 
 
-def summary_of(step: Step, found: tuple[Needless | None, ...]) -> tuple[Any, ...]:
-    """The fields of `settings.StepOperations` behind the first."""
+def summary_of(step: Step, found: Found) -> Summary:
+    """Of one step."""
     whole = sum(one.ns for one in step.operations)
-    host = sum(one.host_ns for one in step.operations)
     functions = tuple(
         (
             *(_place(step, one.place), one.ns // 1000, one.host_ns // 1000),
@@ -75,25 +101,27 @@ def summary_of(step: Step, found: tuple[Needless | None, ...]) -> tuple[Any, ...
         for one in functions_of(step)[:MOST_FUNCTIONS]
         if one.ns >= LEAST_PART * whole
     )
-    needless = (None if one is None else _needless(step, one) for one in found)
-    zeros = by_zeros(step)
-    empty = None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1]))
-    totals = len(step.operations), whole // 1000, host // 1000
-    copied = host_copies(step)
-    to_device = *copied[:3], _place(step, copied.made_at)
-    loop = largest_loop(step)
-    turning = (
-        None if loop is None else (_place(step, loop.place), *_us(loop.ns, loop.host_ns), *loop[3:])
+    zeros, loop, copied = by_zeros(step), largest_loop(step), host_copies(step)
+    constant, repeated, unread, scattered = (
+        None if one is None else _needless(step, one) for one in found
     )
-    return *totals, functions, *needless, empty, to_device, turning
+    return Summary(
+        operations=len(step.operations),
+        us=whole // 1000,
+        host_us=sum(one.host_ns for one in step.operations) // 1000,
+        functions=functions,
+        constant=constant,
+        repeated=repeated,
+        unread=unread,
+        scattered=scattered,
+        zeros=None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1])),
+        host_copies=(*copied[:3], _place(step, copied.made_at)),
+        loop=None if loop is None else (*_needless(step, loop), loop.turns),
+    )
 
 
-def _needless(step: Step, one: Needless) -> tuple[Any, ...]:
-    return _place(step, one.place), *_us(one.ns, one.host_ns), one.operations
-
-
-def _us(*ns: int) -> tuple[int, ...]:
-    return tuple(each // 1000 for each in ns)
+def _needless(step: Step, one: Needless | Loop) -> Row:
+    return _place(step, one.place), one.ns // 1000, one.host_ns // 1000, one.operations
 
 
 def _place(step: Step, place: int) -> str:

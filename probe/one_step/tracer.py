@@ -101,10 +101,6 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
 
     function_modes = torch._C._len_torch_function_stack
 
-    def looked(look: Callable[[Any], Any], what: Any) -> Any:
-        """Plain tensors have no overrides, but a mode of the program's may be on."""
-        return past_overrides(torch, look, what) if function_modes() else look(what)
-
     class Tracer(TorchDispatchMode):
         supports_higher_order_operators = True
 
@@ -120,6 +116,8 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
             self.own_ns = 0
             self.is_off = False
             """Where the loader or the optimizer is at work."""
+            self.went_back = False
+            """A backward has asked for some of it."""
             self.why_not = ""
 
         @classmethod
@@ -132,45 +130,39 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
             kwargs = kwargs or {}
             if self.is_off or self.why_not or not hasattr(func, "_schema"):
                 return func(*args, **kwargs)
-            compiling = compiles_frames(None)  # dynamo has no business in here
             begun_ns = now_ns()
-            before = event = None
-            try:
-                if around is not None and around.is_captured():
-                    self.why_not = "a graph is captured"  # our events would be part of it
-                else:
-                    before = looked(self._before, (func, args, kwargs))
-                    event = None if around is None or before is None else around.begin()
-            except Exception as error:  # a tensor that has no storage; the run goes on
-                self._give_up(error)
-            finally:
-                compiles_frames(compiling)
+            before = self._looked(self._before, (func, args, kwargs))
             called_ns = now_ns()
             out = func(*args, **kwargs)
             ended_ns = now_ns()
-            compiling = compiles_frames(None)
-            try:
-                if before is not None:
-                    events = None if around is None or event is None else around.end(event)
-                    asked = before, out, ended_ns - called_ns, events
-                    looked(self._after, asked)
-            except Exception as error:
-                self._give_up(error)
-            finally:
-                compiles_frames(compiling)
+            if before is not None:
+                self._looked(self._after, (before, out, ended_ns - called_ns))
             self.own_ns += called_ns - begun_ns + now_ns() - ended_ns
             return out
 
-        def _give_up(self, error: Exception) -> None:
-            if is_users(error):
-                raise error
-            self.why_not = f"{type(error).__name__}: {str(error)[:200]}"
+        def _looked(self, look: Callable[[Any], Any], what: Any) -> Any:
+            """None where it fails, as of a tensor that has no storage: no more is taken down, and
+            the run goes on. Plain tensors have no overrides, but a mode of the program's may be on;
+            and dynamo has no business in here."""
+            compiling = compiles_frames(None)
+            try:
+                return past_overrides(torch, look, what) if function_modes() else look(what)
+            except Exception as error:
+                if is_users(error):
+                    raise
+                self.why_not = f"{type(error).__name__}: {str(error)[:200]}"
+                return None
+            finally:
+                compiles_frames(compiling)
 
         def _before(self, called: tuple[Any, Any, Any]) -> Any:
-            """What is known before the call; None of too many."""
+            """What is known before the call, with the event before it; None of too many."""
             func, args, kwargs = called
             if len(self.taken) >= MOST_OPERATIONS or self.own_ns > MOST_OWN_NS:
                 self.why_not = TOO_MUCH
+            elif around is not None and around.is_captured():
+                self.why_not = "a graph is captured"  # our events would be part of it
+            if self.why_not:
                 return None
             operator = known.operators.get(func)
             if operator is None:
@@ -183,6 +175,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
             if node is None:
                 place = self._asks()
             else:
+                self.went_back = True
                 of_node, place = self._node_of(node._sequence_nr(), _plain_name(node.name()))
             made = self._node_made(tensors, operator.plain, place, node is None)
             reads = tuple(map(self.leaves.read, tensors))
@@ -190,15 +183,17 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
                 self.leaves.count(tensors, reads)
             named = (kwargs.get(one) for one in operator.written_by_name)
             placed = (args[one] for one in operator.written if one < len(args))
+            storages = {id(one): value.storage for one, value in zip(tensors, reads, strict=True)}
             writes = frozenset(
-                self.leaves.read(one).storage
+                storages[id(one)]
                 for written in (*placed, *named)
                 for one in (written if isinstance(written, (list, tuple)) else (written,))
                 if type(one) in plain_types
             )
             task = NOWHERE if node is None else current_task()
             asked = (operator.overload, *arguments)
-            return operator, place, reads, writes, asked, made, of_node, task
+            event = None if around is None else around.begin()
+            return operator, place, reads, writes, asked, made, of_node, task, event
 
         def _node_of(self, number: int, name: str) -> tuple[int, int]:
             """The node whose backward is under way, and its place; of one that was made before the
@@ -224,9 +219,10 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
                 self.nodes[number, ""] = made, place
             return made
 
-        def _after(self, asked: tuple[Any, Any, int, Any]) -> None:
-            before, out, host_ns, events = asked
-            operator, place, reads, writes, arguments, node, of_node, task = before
+        def _after(self, called: tuple[Any, Any, int]) -> None:
+            before, out, host_ns = called
+            operator, place, reads, writes, arguments, node, of_node, task, event = before
+            events = None if around is None else around.end(event)
             results = out if isinstance(out, (list, tuple)) else (out,)
             results = [one for one in results if type(one) in plain_types]
             held = {one.storage for one in reads}

@@ -1,7 +1,7 @@
 """Traces a step of the training now and then while somebody watches, and sums up what it shows.
 
 From the end of an optimizer's step to the beginning of its next. A step that is traced takes its
-operations times 10 us longer, 25 us beside a GPU; the next comes after `PAUSE` times as long, and
+operations times 25 to 40 us longer; the next comes after `PAUSE` times as long, and
 `MOST_STEPS` in all. Not where a mode would be seen or do harm: in code that is compiled or
 captured, beside a mode or a profiler of the program's own, and in a rank that others would wait
 for.
@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from ..circuit_breaker import is_users
 from ..device.events import find_events
-from ..dispatch_modes import innermost_mode, is_captured, is_in_backward
+from ..dispatch_modes import ModeOn, is_captured, is_in_backward
 from ..peers import are_commands_off
 from ..recorder import Recorder
-from ..switched import Switched
 from ..wire.marks import (
     BACKWARD_LEAVE,
     FETCH_END,
@@ -28,8 +27,7 @@ from ..wire.marks import (
 )
 from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
-from .operation import NOWHERE
-from .summary import CONSTANT, summary_of
+from .summary import Found, Summary, summary_of
 from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
@@ -64,8 +62,8 @@ class StepTraces:
         self._recorder = recorder
         self._known = Known()
         self._around: DeviceTimes | None = None
-        self._mode: Any = None
-        self._switched: Switched | None = None
+        self._on: ModeOn | None = None
+        """While a step is traced."""
         self._optimizer: int | None = None
         """Identity of the one whose step began last; None before, and of backwards alone."""
         self._first: int | None = None
@@ -77,8 +75,8 @@ class StepTraces:
         """A mode that is over, whose events the device has not passed yet."""
         self._before: frozenset[int] | None = None
         """Keys of the operations that all steps so far had; None before the first."""
-        self._rows: list[tuple[tuple[int, int], tuple[Any, ...]]] = []
-        """What each step has shown, with the time and number of its operations."""
+        self._summaries: list[Summary] = []
+        """What each step has shown, in the order of what its operations took."""
         self._compile: Any = None
         """`torch.compile`, where ours stands for it."""
         self._again_ns = 0
@@ -95,10 +93,10 @@ class StepTraces:
         try:
             if self._ended is not None:
                 self._take(self._ended)
-            elif self._mode is None:
+            elif self._on is None:
                 self._wait(kind, what)
-            elif self._switched is not None and self._switched.is_mine:
-                self._follow(kind, what)
+            elif self._on.is_mine:
+                self._follow(self._on, kind, what)
         except (AttributeError, RuntimeError) as error:
             # What this torch has not, or a device cannot: it ends itself, and not all watching.
             if is_users(error):
@@ -107,8 +105,8 @@ class StepTraces:
 
     def _abandon(self) -> None:
         self.is_over, self._ended = True, None
-        if self._mode is not None and innermost_mode() is self._mode:
-            self._take_off()
+        if self._on is not None and self._on.is_innermost:
+            self._take_off(self._on)
         self._recorder.trace_with(None)
 
     def _wait(self, kind: int, what: Any) -> None:
@@ -123,21 +121,17 @@ class StepTraces:
             if self._backwards > PATIENCE:
                 self._begin(None)
 
-    def _follow(self, kind: int, what: Any) -> None:
-        mode = self._mode
+    def _follow(self, tracing: ModeOn, kind: int, what: Any) -> None:
         by_backward = self._first is None and kind == BACKWARD_LEAVE
         if by_backward or (kind == OPTIMIZER_ENTER and id(what) == self._first):
-            self._end()
+            self._end(tracing)
         elif kind in BEGINS:
-            mode.is_off = True
+            tracing.mode.is_off = True
         elif kind in ENDS:
-            mode.is_off = False
-            mode.leaves.forget_leaves()
-        if self._mode is not None and self._recorder.now_ns() > self._until_ns():
+            tracing.mode.is_off = False
+            tracing.mode.leaves.forget_leaves()
+        if self._on is not None and self._recorder.now_ns() > self._on.until_ns:
             self._cut()
-
-    def _until_ns(self) -> int:
-        return 0 if self._switched is None else self._switched.until_ns
 
     def _begin(self, optimizer: int | None) -> None:
         if is_in_backward():
@@ -145,38 +139,32 @@ class StepTraces:
         if not _may_trace():
             self._fail()
             return
-        if not (self._rows or bears_subclasses()):
+        if not (self._summaries or bears_subclasses()):
             self._abandon()
             return
         events = find_events()
         self._around = None if events is None else DeviceTimes(events)
         self._first = optimizer
-        self._mode = tracer(self._known, self._recorder.now_ns, self._around)
-        until_ns = self._recorder.now_ns() + MOST_NS
-        self._switched = Switched(self._cut, until_ns, self._leave_in_child)
-        self._mode.__enter__()
+        now_ns = self._recorder.now_ns
+        self._on = ModeOn(tracer(self._known, now_ns, self._around), self._cut, now_ns() + MOST_NS)
         self._stand_for_compile()
 
-    def _end(self) -> None:
-        mode = self._mode
-        if is_in_backward() or innermost_mode() is not mode:
+    def _end(self, tracing: ModeOn) -> None:
+        if is_in_backward() or not tracing.is_innermost:
             return  # a mode of the user's lies on ours: at the end of a later step
-        self._take_off()
-        if mode.why_not or not any(one.row[-2] != NOWHERE for one in mode.taken):
+        self._take_off(tracing)
+        if tracing.mode.why_not or not tracing.mode.went_back:
             self._fail()  # a closure's backward lies within the optimizer
         else:
-            self._take(mode)
+            self._take(tracing.mode)
 
-    def _take_off(self) -> None:
-        self._mode.__exit__(None, None, None)
-        self._mode = None
+    def _take_off(self, tracing: ModeOn) -> None:
+        tracing.off()
+        self._on = None
         torch: Any = sys.modules["torch"]
         if self._compile is not None and getattr(torch.compile, OURS, None) is self:
             torch.compile = self._compile
         self._compile = None
-        if self._switched is not None:
-            self._switched.done()
-            self._switched = None
 
     def _stand_for_compile(self) -> None:
         """What begins to compile would meet our mode: it is taken off first."""
@@ -185,7 +173,7 @@ class StepTraces:
 
         @functools.wraps(original)
         def off_and_on(*args: Any, **kwargs: Any) -> Any:
-            if self._mode is not None and self._switched is not None and self._switched.is_mine:
+            if self._on is not None and self._on.is_mine:
                 self._cut()
             return original(*args, **kwargs)
 
@@ -193,18 +181,12 @@ class StepTraces:
         torch.compile = off_and_on
 
     def _cut(self) -> bool:
-        """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
-        taken down right now, for which ours is taken away and put back."""
-        if self._mode is None or innermost_mode() is not self._mode:
+        """The loop goes no further. False: it cannot be taken off now."""
+        if self._on is None or not self._on.is_innermost:
             return False
-        self._take_off()
+        self._take_off(self._on)
         self._fail()
         return True
-
-    def _leave_in_child(self) -> None:
-        """A loader's worker would run below the mode for good."""
-        if self._mode is not None and innermost_mode() is self._mode:
-            self._mode.__exit__(None, None, None)
 
     def _fail(self) -> None:
         self._failed += 1
@@ -223,20 +205,20 @@ class StepTraces:
         self._ended = self._around = None
         steady = steady_of(step, self._known.ids)
         keys = frozenset(steady.keys)
-        before = self._before if len(self._rows) + 1 >= AGREE else None
+        before = self._before if len(self._summaries) + 1 >= AGREE else None
         lasting = None if before is None else constant(step, steady, before)
         self._before = keys if self._before is None else keys & self._before
-        row = summary_of(step, (lasting, repeated(step, steady), unread(step), by_scatter(step)))
-        took = sum(one.ns for one in step.operations), len(step.operations)
-        self._rows.append((took, row))
-        self._rows.sort(key=lambda each: each[0])
-        middle = self._rows[(len(self._rows) - 1) // 2][1]
+        found = Found(lasting, repeated(step, steady), unread(step), by_scatter(step))
+        newest = summary_of(step, found)
+        self._summaries.append(newest)
+        self._summaries.sort(key=lambda each: (each.us, each.operations))
+        traced = len(self._summaries)
+        middle = self._summaries[(traced - 1) // 2]
         # What lasts is known of the newest alone.
-        row = len(self._rows), *middle[:CONSTANT], row[CONSTANT], *middle[CONSTANT + 1 :]
-        self.reading = {STEP_OPERATIONS: row}
+        self.reading = {STEP_OPERATIONS: (traced, *middle._replace(constant=newest.constant))}
         ended_ns = self._recorder.now_ns()
         self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)
-        if len(self._rows) >= MOST_STEPS:
+        if len(self._summaries) >= MOST_STEPS:
             self.is_over, self._known, self._before = True, Known(), None
         self._recorder.trace_with(None)
 

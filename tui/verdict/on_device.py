@@ -206,3 +206,8 @@ def share_of_steps(window: StepWindow, part: Callable[[Step | GpuStep], int]) ->
     if device is not None:
         return share_of(list(map(part, device.rows)), [row.wall_ns for row in device.rows])
     return share_of(list(map(part, window.steps)), list(map(wall_of, window.steps)))
+
+
+def share_of_net(window: StepWindow) -> Share:
+    """Forward and backward, likewise."""
+    return share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)

@@ -9,7 +9,7 @@ from ..busy_parts import in_half_type
 from ..code_places import main_places, share_held
 from ..findings import Evidence, Finding
 from ..format import percent
-from ..on_device import is_the_limit, share_of_steps
+from ..on_device import is_the_limit, share_of_net
 from ..place_names import by_user_function, place_name
 from ..scoring import of_net
 from ..stack_samples import FrameShare
@@ -53,7 +53,7 @@ def attention_weights(window: StepWindow) -> Finding | None:
         part = _on_host(seen, places, window)
     if part is None:
         return None
-    net = share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)
+    net = share_of_net(window)
     share = product(net, part)
     if share.mean < CONTRIBUTOR:
         return None

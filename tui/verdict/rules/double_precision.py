@@ -6,7 +6,7 @@ from typing import Final
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import percent
-from ..on_device import is_the_limit, share_of_steps
+from ..on_device import is_the_limit, share_of_net
 from ..scoring import cause, speedup_of
 from ..statistics import Share
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -60,4 +60,4 @@ def _on_gpu(window: StepWindow) -> float:
     """All that it does in forward and backward, unless it waits for its host."""
     if not is_the_limit(window):
         return 0.0
-    return share_of_steps(window, lambda row: row.forward_ns + row.backward_ns).mean
+    return share_of_net(window).mean

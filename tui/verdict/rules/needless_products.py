@@ -11,7 +11,7 @@ from ..busy_parts import in_half_type, uses_tensor_cores
 from ..code_places import forward_of_net, main_places, share_held
 from ..findings import Evidence, Finding
 from ..format import percent
-from ..on_device import is_clocked, is_the_limit, share_of_steps
+from ..on_device import is_clocked, is_the_limit, share_of_net
 from ..place_names import by_user_function, own_frame, place_name
 from ..scoring import of_net
 from ..stack_samples import FrameShare
@@ -67,7 +67,7 @@ def needless_products(window: StepWindow) -> Finding | None:
 
 
 def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
-    share = product(_net(window), times(Share(*OF_ARITHMETIC), within_one(same.part)))
+    share = product(share_of_net(window), times(Share(*OF_ARITHMETIC), within_one(same.part)))
     if share.mean < CONTRIBUTOR:
         return None
     text = f"{same.different} of {same.products} products have operands of their own: "
@@ -148,7 +148,7 @@ def _of_rows(
 ) -> Finding | None:
     if spared is None:
         return None
-    share = product(_net(window), spared)
+    share = product(share_of_net(window), spared)
     if share.mean < CONTRIBUTOR:
         return None
     text = f"{rows.needed:,} of {rows.rows:,} rows {needed} in a layer of {rows.inputs:,} to "
@@ -162,11 +162,6 @@ def _of_rows(
     headline = f"layers take {percent(share.mean)} of each step {for_which}"
     named = first + (f": {where}" if where else "")
     return of_net(sub, share, headline, evidence, (named, *others))
-
-
-def _net(window: StepWindow) -> Share:
-    """Forward and backward, of the steps' time."""
-    return share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)
 
 
 def _most(places: Iterable[FrameShare]) -> str | None:

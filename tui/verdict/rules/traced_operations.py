@@ -9,7 +9,7 @@ from ...settings import FunctionTime, NeedlessOperations, StepOperations
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
-from ..on_device import is_clocked, is_the_limit, share_of_steps
+from ..on_device import is_clocked, is_the_limit, share_of_net
 from ..scoring import cause, of_net, speedup_of
 from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -173,7 +173,7 @@ def _found(
 ) -> Finding | None:
     """`part`: of the operations' time, and what of that goes: the mean, the least, the most."""
     of_operations, goes = part
-    net = share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)
+    net = share_of_net(window)
     share = product(net, times(Share(*goes), within_one(of_operations)))
     if share.mean < CONTRIBUTOR:
         return None
@@ -193,7 +193,7 @@ def traced_loop(window: StepWindow) -> Finding | None:
         return None
     part = within_one(loop.host_us / seen.host_us)
     goes = times(Share(*(OF_LAUNCHES if window.gpu_present else OF_CALLS)), 1 - 1 / loop.turns)
-    net = share_of_steps(window, lambda row: row.forward_ns + row.backward_ns)
+    net = share_of_net(window)
     share = product(net, times(goes, part))
     if share.mean < CONTRIBUTOR:
         return None
