@@ -233,12 +233,14 @@ def copied_from_pageable(window: StepWindow) -> bool:
 
 def _by_count(window: RunFacts, pageable_mb_s: float) -> float:
     """What the copies of a traced step can take at the most, 0 to 1: what their lines take beyond
-    that waits for something else. All of it where no step was traced."""
+    that waits for something else. All of it where no step was traced, or none of its copies is
+    seen: a loader may make them as it gives a batch, which is not traced."""
     seen, device = traced(window), on_device(window)
-    if seen is None or seen.host_copies is None or device is None:
+    copied = None if seen is None else seen.host_copies
+    if copied is None or not copied.copies or device is None:
         return 1.0
-    moved_us = seen.host_copies.bytes / pageable_mb_s
-    return 1e3 * (limits.A_COPY_US * seen.host_copies.copies + moved_us) / device.step_ns
+    moved_us = copied.bytes / pageable_mb_s
+    return 1e3 * (limits.A_COPY_US * copied.copies + moved_us) / device.step_ns
 
 
 def _tiny(window: RunFacts) -> bool:

@@ -237,6 +237,7 @@ def test_what_a_few_small_copies_cannot_take_is_no_copy() -> None:
     assert h2d(copying(None)) is not None
     assert h2d(copying(HostCopies(2, 400_000, 0, ""))) is None
     assert h2d(copying(HostCopies(900, 400_000, 0, ""))) is not None
+    assert h2d(copying(HostCopies(0, 0, 0, ""))) is not None, "the loader makes them"
 
 
 def test_what_holds_no_data_is_made_on_the_gpu() -> None:
