@@ -29,7 +29,10 @@ SKIPPED: Final = (
     f"{PACKAGE}.numerics",
     f"{PACKAGE}.flop_count",
     f"{PACKAGE}.serve",
+    f"{PACKAGE}.watched_looks",
+    f"{PACKAGE}.dispatch_modes",
     f"{PACKAGE}.device",
+    f"{PACKAGE}.one_step",
     f"{PACKAGE}.settings",
 )
 
