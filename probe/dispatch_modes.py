@@ -1,5 +1,6 @@
 """PyTorch's dispatch modes, of the thread that asks: where one of ours may go on and off."""
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -28,6 +29,25 @@ def is_captured() -> bool:
     """A CUDA graph is made of what is launched now."""
     cuda: Any = sys.modules.get("torch.cuda")
     return bool(cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing())
+
+
+def compiles() -> bool:
+    """Whether the program compiles anything, or would at its first call: below a dispatch mode
+    dynamo leaves a function alone, and from then on for good.
+
+    `torch._dynamo.reset()` clears the counters and the list of backends, and `gc.freeze()` hides
+    objects, hence three ways.
+    """
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None and dynamo.counters["stats"].get("unique_graphs"):
+        return True
+    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+    if frames is None:
+        return False
+    if any(one is not None for one in getattr(frames, "cached_backends", {}).values()):
+        return True
+    kind: Any = getattr(frames, "OptimizeContext", None)
+    return kind is None or any(type(one) is kind for one in gc.get_objects())
 
 
 class ModeOn:

@@ -8,12 +8,11 @@ activation that is checkpointed twice; all else counts nothing. The step takes s
 others. Nothing is decomposed, so the same kernels run and the losses stay.
 """
 
-import gc
 import sys
 from typing import Any, Final
 
 from .circuit_breaker import is_users
-from .dispatch_modes import ModeOn, innermost_mode, is_captured, is_in_backward
+from .dispatch_modes import ModeOn, compiles, innermost_mode, is_captured, is_in_backward
 from .recorder import Recorder
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
 
@@ -103,20 +102,9 @@ def _why_not() -> str:
         return "a dispatch mode of the program's is on"
     if is_captured():
         return "a CUDA graph is being captured"
-    if _compiles():
+    if compiles():
         return "the program compiles: give them, probe.units(flops=...)"
     return ""
-
-
-def _compiles() -> bool:
-    """Whether anything is compiled, or would be at its first call. Below a dispatch mode dynamo
-    leaves a function alone, and from then on for good: it would stay uncompiled."""
-    dynamo: Any = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and dynamo.counters["stats"].get("unique_graphs"):
-        return True
-    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
-    kind: Any = getattr(frames, "OptimizeContext", None)
-    return kind is not None and any(type(one) is kind for one in gc.get_objects())
 
 
 def _attention(args: Any, backward: bool) -> int:

@@ -8,7 +8,6 @@ from types import CodeType
 from typing import Any, Final
 from weakref import ref
 
-from .operation import Value
 from .operators import Operator
 
 MOST_LEAVES: Final = 4_096
@@ -28,6 +27,9 @@ MOST_READ_BYTES: Final = 128 << 20
 
 Leaf = tuple[Any, int, int, int, int, int]
 """Weak reference, version, number, storage; checksums of the whole and of a few pieces."""
+Fields = tuple[int, Any, int, bool, bool]
+"""Of a `Value`: the collector of garbage soon leaves a plain tuple of numbers alone, which counts
+where a step has thousands."""
 
 
 class Known:
@@ -40,6 +42,8 @@ class Known:
         """By a tensor's identity."""
         self.filled: dict[int, float] = {}
         """As `Step` has it."""
+        self.views: dict[Any, tuple[Any, int]] = {}
+        """Each `Value.view` that was seen, once, with the bytes of its elements."""
         self.ids: dict[Any, int] = {}
         """Numbers of what was computed, by how (`needless.steady_of`)."""
         self._number = 0
@@ -71,7 +75,7 @@ class Leaves:
         """Of large matrices that last: how many numbers are not zero, of so many."""
         self._read_bytes = 0
 
-    def read(self, tensor: Any) -> Value:
+    def read(self, tensor: Any) -> Fields:
         """An operand."""
         storage = self._address(tensor)
         number = self._alive(storage)
@@ -81,7 +85,7 @@ class Leaves:
         self._keep(storage, number, tensor)
         return self._value(tensor, number)
 
-    def made(self, tensor: Any, held: set[int]) -> Value:
+    def made(self, tensor: Any, held: set[int]) -> Fields:
         """A result, of operands in the storages `held`."""
         storage = self._address(tensor)
         number = self._alive(storage)
@@ -98,12 +102,11 @@ class Leaves:
             self._storages.pop(storage, None)
         self._there.clear()
 
-    def count(self, tensors: list[Any], reads: tuple[Value, ...]) -> None:
+    def count(self, tensors: list[Any], reads: tuple[Fields, ...]) -> None:
         """Zeros in some rows of large matrices that last, of each once. On a device a copy into
         pinned memory brings the number, which nobody waits for."""
         torch, known = self._torch, self._known
-        for tensor, value in zip(tensors, reads, strict=True):
-            number = value.storage
+        for tensor, (number, _, _, on_host, _) in zip(tensors, reads, strict=True):
             if number not in self._lasting or number in known.filled or number in self._counts:
                 continue
             if tensor.layout is not torch.strided or tensor.dim() != 2:
@@ -112,7 +115,7 @@ class Leaves:
                 continue
             rows = tensor.detach()[:: max(1, len(tensor) // SAMPLED)]
             count = torch.count_nonzero(rows)
-            if not value.on_host:
+            if not on_host:
                 with torch.inference_mode(False):
                     arrives = torch.empty((), dtype=torch.int64, pin_memory=True, device="cpu")
                 count = arrives.copy_(count, non_blocking=True)
@@ -196,15 +199,16 @@ class Leaves:
             seen = zlib.crc32(memory[at : at + PIECE_BYTES], seen)
         return seen
 
-    def _value(self, tensor: Any, number: int) -> Value:
-        device = tensor.device
-        on_host = device.type == "cpu"
+    def _value(self, tensor: Any, number: int) -> Fields:
+        on_host = tensor.device.type == "cpu"
         if tensor.layout is not self._torch.strided:
-            return Value(number, (tuple(tensor.shape), tensor.layout, tensor.dtype), 0, on_host)
-        sizes, strides, dtype = tuple(tensor.shape), tensor.stride(), tensor.dtype
-        held: int = dtype.itemsize
-        for size, stride in zip(sizes, strides, strict=True):
-            if stride or not size:
-                held *= size
-        view = tensor.storage_offset(), sizes, strides, dtype
-        return Value(number, view, held, on_host, tensor.requires_grad and tensor.is_leaf)
+            return number, (tuple(tensor.shape), tensor.layout, tensor.dtype), 0, on_host, False
+        seen = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+        known = self._known.views.get(seen)
+        if known is None:
+            held: int = tensor.dtype.itemsize
+            for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+                if stride or not size:
+                    held *= size
+            known = self._known.views[seen] = seen, held
+        return number, *known, on_host, tensor.requires_grad and tensor.is_leaf

@@ -15,24 +15,34 @@ from weakref import ref
 from ..circuit_breaker import PACKAGE, is_users
 from ..device.events import Events
 from ..loaders import past_overrides
-from .lasting import Known, Leaves
-from .operation import NOWHERE, Operation, Place, Step, Work
-from .operators import MATRIX_PRODUCTS, operator_of
+from .lasting import Fields, Known, Leaves
+from .operation import NOWHERE, Operation, Place, Step, Value, Work
+from .operators import MATRIX_PRODUCTS, Operator, operator_of
 
-MOST_OPERATIONS: Final = 10_000
-MOST_OWN_NS: Final = 400_000_000
+MOST_OPERATIONS: Final = 20_000
+MOST_OWN_NS: Final = 800_000_000
 """Of a step, what taking it down costs: then no more of it is."""
 LIBRARIES: Final = re.compile(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[.0-9]*[/\\]")
 TOO_MUCH: Final = "too many operations"
 TENSOR: Final = "tensor"
 """Stands for one among the arguments."""
+NOTHING: Final = frozenset[int]()
 
 
 class Taken(NamedTuple):
     """An operation as it was taken down, before a device's times are known."""
 
-    row: tuple[Any, ...]
-    """As `Operation`, without the last three."""
+    operator: Operator
+    place: int
+    reads: tuple[Fields, ...]
+    makes: tuple[Fields, ...]
+    writes: frozenset[int]
+    arguments: Any
+    node: int
+    of_node: int
+    task: int
+    """These as `Operation` has them."""
+    is_view: bool
     made: tuple[Any, ...]
     """Weak references to what it made."""
     host_ns: int
@@ -181,15 +191,17 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
             reads = tuple(map(self.leaves.read, tensors))
             if operator.name in MATRIX_PRODUCTS:
                 self.leaves.count(tensors, reads)
-            named = (kwargs.get(one) for one in operator.written_by_name)
-            placed = (args[one] for one in operator.written if one < len(args))
-            storages = {id(one): value.storage for one, value in zip(tensors, reads, strict=True)}
-            writes = frozenset(
-                storages[id(one)]
-                for written in (*placed, *named)
-                for one in (written if isinstance(written, (list, tuple)) else (written,))
-                if type(one) in plain_types
-            )
+            writes = NOTHING
+            if operator.written or operator.written_by_name:
+                named = (kwargs.get(one) for one in operator.written_by_name)
+                placed = (args[one] for one in operator.written if one < len(args))
+                numbers = {id(one): value[0] for one, value in zip(tensors, reads, strict=True)}
+                writes = frozenset(
+                    numbers[id(one)]
+                    for written in (*placed, *named)
+                    for one in (written if isinstance(written, (list, tuple)) else (written,))
+                    if type(one) in plain_types
+                )
             task = NOWHERE if node is None else current_task()
             asked = (operator.overload, *arguments)
             event = None if around is None else around.begin()
@@ -225,15 +237,12 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
             events = None if around is None else around.end(event)
             results = out if isinstance(out, (list, tuple)) else (out,)
             results = [one for one in results if type(one) in plain_types]
-            held = {one.storage for one in reads}
-            makes = tuple(self.leaves.made(one, held) for one in results)
-            work = operator.work
-            if makes and not writes and all(one.storage in held for one in makes):
-                work = Work.VIEW
+            held = {number for number, *_ in reads}
+            makes = tuple([self.leaves.made(one, held) for one in results])
+            is_view = bool(makes) and not writes and all(number in held for number, *_ in makes)
             self.leaves.written |= writes
-            row = operator.name, work, place, reads, makes, writes, arguments, operator.is_random
-            made = tuple(map(ref, results))
-            self.taken.append(Taken((*row, node, of_node, task), made, host_ns, events))
+            asked = operator, place, reads, makes, writes, arguments, node, of_node, task
+            self.taken.append(Taken(*asked, is_view, tuple(map(ref, results)), host_ns, events))
 
         def _asks(self) -> int:
             """The innermost line of the program."""
@@ -270,7 +279,7 @@ def bears_subclasses() -> bool:
 def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
     """What was taken down, as the step ends, with what each took by `ns_of`. A device has passed
     all of it."""
-    operations = tuple(map(Operation._make, _rows(mode.taken, ns_of)))
+    operations = tuple(_rows(mode.taken, ns_of))
     places = tuple(
         Place(code.co_filename, getattr(code, "co_qualname", code.co_name), line)
         for code, line in mode.places
@@ -279,10 +288,30 @@ def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
     return Step(operations, places, lasting, filled)
 
 
-def _rows(taken: list[Taken], ns_of: Callable[[Taken], int]) -> Iterator[tuple[Any, ...]]:
+def _rows(taken: list[Taken], ns_of: Callable[[Taken], int]) -> Iterator[Operation]:
+    values: dict[Fields, Value] = {}
+
+    def of(fields: tuple[Fields, ...]) -> tuple[Value, ...]:
+        return tuple([values.get(one) or values.setdefault(one, Value(*one)) for one in fields])
+
     for one in taken:
-        is_kept = any(made() is not None for made in one.made)
-        yield *one.row, is_kept, ns_of(one), one.host_ns
+        operator = one.operator
+        yield Operation(
+            name=operator.name,
+            work=Work.VIEW if one.is_view else operator.work,
+            place=one.place,
+            reads=of(one.reads),
+            makes=of(one.makes),
+            writes=one.writes,
+            arguments=one.arguments,
+            is_random=operator.is_random,
+            node=one.node,
+            of_node=one.of_node,
+            task=one.task,
+            is_kept=any(made() is not None for made in one.made),
+            ns=ns_of(one),
+            host_ns=one.host_ns,
+        )
 
 
 def _plain(argument: Any, plain_types: tuple[Any, ...], tensors: list[Any]) -> Any:

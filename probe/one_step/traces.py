@@ -1,19 +1,20 @@
 """Traces a step of the training now and then while somebody watches, and sums up what it shows.
 
 From the end of an optimizer's step to the beginning of its next. A step that is traced takes its
-operations times 25 to 40 us longer; the next comes after `PAUSE` times as long, and
+operations times 30 us longer; the next comes after `PAUSE` times as long, and
 `MOST_STEPS` in all. Not where a mode would be seen or do harm: in code that is compiled or
 captured, beside a mode or a profiler of the program's own, and in a rank that others would wait
 for.
 """
 
 import functools
+import gc
 import sys
 from typing import Any, Final
 
 from ..circuit_breaker import is_users
 from ..device.events import find_events
-from ..dispatch_modes import ModeOn, is_captured, is_in_backward
+from ..dispatch_modes import ModeOn, compiles, is_captured, is_in_backward
 from ..peers import are_commands_off
 from ..recorder import Recorder
 from ..wire.marks import (
@@ -27,6 +28,7 @@ from ..wire.marks import (
 )
 from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
+from .operation import Step
 from .summary import Found, Summary, summary_of
 from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
 
@@ -201,8 +203,21 @@ class StepTraces:
             self._ended = mode
             return
         begun_ns = self._recorder.now_ns()
-        step = step_of(mode, on_host if around is None else around.times(mode.taken))
+        collects = gc.isenabled()
+        gc.disable()  # thousands of tuples, dead by the end: a whole collection takes 150 ms
+        try:
+            self._sum_up(step_of(mode, on_host if around is None else around.times(mode.taken)))
+        finally:
+            if collects:
+                gc.enable()
         self._ended = self._around = None
+        ended_ns = self._recorder.now_ns()
+        self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)
+        if len(self._summaries) >= MOST_STEPS:
+            self.is_over, self._known, self._before = True, Known(), None
+        self._recorder.trace_with(None)
+
+    def _sum_up(self, step: Step) -> None:
         steady = steady_of(step, self._known.ids)
         keys = frozenset(steady.keys)
         before = self._before if len(self._summaries) + 1 >= AGREE else None
@@ -216,11 +231,6 @@ class StepTraces:
         middle = self._summaries[(traced - 1) // 2]
         # What lasts is known of the newest alone.
         self.reading = {STEP_OPERATIONS: (traced, *middle._replace(constant=newest.constant))}
-        ended_ns = self._recorder.now_ns()
-        self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)
-        if len(self._summaries) >= MOST_STEPS:
-            self.is_over, self._known, self._before = True, Known(), None
-        self._recorder.trace_with(None)
 
 
 def on_host(one: Taken) -> int:
@@ -236,7 +246,7 @@ def _may_trace() -> bool:
         return False
     if getattr(torch.autograd, "_profiler_enabled", bool)():
         return False
-    return not (is_captured() or _has_ranks() or _compiles())
+    return not (is_captured() or _has_ranks() or compiles())
 
 
 def _has_ranks() -> bool:
@@ -245,13 +255,3 @@ def _has_ranks() -> bool:
     if distributed is None or not distributed.is_available():
         return False
     return bool(distributed.is_initialized() and distributed.get_world_size() > 1)
-
-
-def _compiles() -> bool:
-    """Whether anything is to be compiled. Below a dispatch mode dynamo leaves a function alone, and
-    from then on for good."""
-    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
-    if frames is None:
-        return False
-    backends = getattr(frames, "cached_backends", None)
-    return backends is None or any(one is not None for one in backends.values())

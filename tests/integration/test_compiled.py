@@ -1,8 +1,10 @@
 """A compiled training step is the same with the probe, watched: graphs, breaks, losses."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -97,3 +99,24 @@ def _are_the_same(bare: Any, watched: Any) -> None:
         # around its step: the graphs are the same.
         breaks, bare_breaks = dict.fromkeys(breaks), dict.fromkeys(bare_breaks)
     assert breaks == bare_breaks
+
+
+def test_what_was_compiled_is_known_after_a_reset() -> None:
+    """Counters and backends are empty then, and the objects are hidden by `gc.freeze()` alone."""
+    script = """
+        import torch
+        from gpuwatch.probe.dispatch_modes import compiles
+        print(compiles(), flush=True)
+        import torch._dynamo
+        torch.compiler.disable(lambda: None)
+        print(compiles(), flush=True)
+        compiled = torch.compile(lambda x: x + 1, backend="eager")
+        print(compiles(), flush=True)
+        compiled(torch.ones(2))
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        print(compiles(), flush=True)
+    """
+    run = [sys.executable, "-c", dedent(script)]
+    printed = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["False", "False", "True", "True"]

@@ -1,6 +1,6 @@
 """Which steps of a loop are traced, and when none is."""
 
-from collections.abc import Iterator
+import gc
 from typing import Any
 
 import pytest
@@ -27,6 +27,12 @@ from tests.unit.probe.held_clock import Watched, watched
 pytestmark = pytest.mark.skipif(
     not bears_subclasses(), reason="this torch breaks tensors of own types below a mode"
 )
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests of the process have compiled is theirs."""
+    monkeypatch.setattr(traces, "compiles", lambda: False)
 
 
 class Loop:
@@ -93,6 +99,21 @@ def test_what_a_trace_takes_is_a_fiftieth_of_the_time(monkeypatch: pytest.Monkey
         loop.traces.ask()
         loop.step(2)
         assert loop.found()[0] == 2
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_behind_a_trace_as_before(collects: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        with watched() as run:
+            loop = Loop(run)
+            loop.traces.ask()
+            loop.step(WARM + 2)
+            assert loop.found()
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def _slow(run: Watched, original: Any, ms: float) -> Any:
@@ -176,29 +197,10 @@ def test_a_mode_that_lies_on_ours_is_waited_for() -> None:
 def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched() as run:
         loop = Loop(run)
-        monkeypatch.setattr(traces, "_compiles", lambda: True)
+        monkeypatch.setattr(traces, "compiles", lambda: True)
         loop.traces.ask()
         loop.step(WARM + 2)
         assert loop.found() is None
-
-
-@pytest.fixture
-def no_backends() -> Iterator[None]:
-    """Nothing was compiled before, and what is compiled meanwhile counts for no other test."""
-    import torch._dynamo.eval_frame as frames
-
-    before = dict(frames.cached_backends)
-    frames.cached_backends.clear()
-    yield
-    frames.cached_backends.clear()
-    frames.cached_backends.update(before)
-
-
-def test_a_function_that_is_to_be_compiled_is_known_as_such(no_backends: None) -> None:
-    torch.compiler.disable(lambda: None)
-    assert not traces._compiles()
-    torch.compile(lambda x: x, backend="eager")
-    assert traces._compiles()
 
 
 def test_a_rank_that_others_wait_for_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +310,7 @@ def test_reentrant_checkpoints_leave_no_mode_on() -> None:
     assert not is_in_torch_dispatch_mode()
 
 
-def test_what_begins_to_compile_in_a_traced_step_has_the_mode_off(no_backends: None) -> None:
+def test_what_begins_to_compile_in_a_traced_step_has_the_mode_off() -> None:
     original = torch.compile
     with watched() as run:
         loop = Loop(run)
