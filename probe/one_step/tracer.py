@@ -27,6 +27,8 @@ TOO_MUCH: Final = "too many operations"
 TENSOR: Final = "tensor"
 """Stands for one among the arguments."""
 NOTHING: Final = frozenset[int]()
+PRINTED: Final = frozenset({"dtype", "device", "layout", "memory_format"})
+"""PyTorch's types of arguments that are as good as their text."""
 
 
 class Taken(NamedTuple):
@@ -323,8 +325,10 @@ def _plain(argument: Any, plain_types: tuple[Any, ...], tensors: list[Any]) -> A
         return tuple(_plain(one, plain_types, tensors) for one in argument)
     if argument is None or isinstance(argument, (bool, int, float, str)):
         return type(argument).__name__, argument
-    tensor: Any = plain_types[0]
-    return id(argument) if isinstance(argument, tensor) else str(argument)
+    kind = type(argument)
+    # Of others no text is asked: a storage would print all of its bytes, one by one from the GPU.
+    is_printed = kind.__module__ == "torch" and kind.__name__ in PRINTED
+    return str(argument) if is_printed else id(argument)
 
 
 def _plain_name(node: str) -> str:

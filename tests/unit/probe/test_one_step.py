@@ -249,6 +249,27 @@ def test_a_tensor_of_the_programs_own_type_is_asked_nothing_more() -> None:
     assert "requires_grad" not in str(Loud.asked)
 
 
+def test_a_storage_among_the_arguments_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a cuDNN LSTM below autocast, element by element from the GPU: the run stood still."""
+    printed: list[int] = []
+
+    def text(one: torch.UntypedStorage) -> str:
+        printed.append(id(one))
+        return ""
+
+    monkeypatch.setattr(torch.UntypedStorage, "__repr__", text)
+    storage, into = X.clone().untyped_storage(), torch.empty(0)
+    Traced().step(lambda: into.set_(storage))
+    assert not printed
+
+
+def test_arguments_tell_types_apart() -> None:
+    step = Traced().step(lambda: (X.to(torch.float64), X.to(torch.bfloat16)))
+    first, second = (one.arguments for one in step.operations if one.name == "_to_copy")
+    assert first != second
+    assert "torch.float64" in str(first)
+
+
 def test_too_many_operations_are_not_taken_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracer, "MOST_OPERATIONS", 3)
     mode = tracer.tracer(lasting.Known(), count().__next__)
