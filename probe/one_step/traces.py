@@ -30,7 +30,7 @@ from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
 from .operation import Step
 from .summary import Found, Summary, summary_of
-from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
+from .tracer import ANOTHER, DeviceTimes, Taken, bears_subclasses, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
 """As `settings.Settings` has it."""
@@ -132,7 +132,9 @@ class StepTraces:
         elif kind in ENDS:
             tracing.mode.is_off = False
             tracing.mode.leaves.forget_leaves()
-        if self._on is not None and self._recorder.now_ns() > self._on.until_ns:
+        if self._on is not None and (
+            tracing.mode.why_not or self._recorder.now_ns() > self._on.until_ns
+        ):
             self._cut()
 
     def _begin(self, optimizer: int | None) -> None:
@@ -186,8 +188,10 @@ class StepTraces:
         """The loop goes no further. False: it cannot be taken off now."""
         if self._on is None or not self._on.is_innermost:
             return False
+        mode = self._on.mode
         self._take_off(self._on)
         self._fail()
+        self.is_over = self.is_over or mode.why_not == ANOTHER
         return True
 
     def _fail(self) -> None:

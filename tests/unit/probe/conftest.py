@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.probe.one_step import traces
 from tests.unit.probe.profiled import Run
 
 
@@ -27,3 +28,9 @@ def compiled_no_more() -> Iterator[None]:
         sys.modules["torch._dynamo"].reset()
         kept.counters.clear()
         gc.collect()
+
+
+@pytest.fixture
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests of the process have compiled is theirs."""
+    monkeypatch.setattr(traces, "compiles", lambda: False)

@@ -1,0 +1,238 @@
+"""Where no step is traced, for a mode would be seen or do harm, and where one goes off."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
+from torch.utils.checkpoint import checkpoint
+
+from gpuwatch.probe.one_step import traces
+from gpuwatch.probe.one_step.traces import (
+    MOST_FAILED,
+    PATIENCE,
+    WARM,
+)
+from tests.unit.probe.held_clock import watched
+from tests.unit.probe.traced import BEARS_SUBCLASSES, Loop, is_on, on_device
+
+pytestmark = [BEARS_SUBCLASSES, pytest.mark.usefixtures("nothing_is_compiled")]
+
+
+class Own(TorchDispatchMode):
+    """A mode of the program's."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_of_the_programs_own_is_left_alone() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        with Own():  # type: ignore[no-untyped-call]
+            for _ in range(2 * MOST_FAILED):
+                loop.traces.ask()
+                loop.step(WARM + 2)
+                run.clock.work(100_000)
+        assert loop.found() is None
+        assert loop.traces.is_over
+
+
+def test_a_mode_that_lies_on_ours_is_waited_for() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        with Own():  # type: ignore[no-untyped-call]
+            loop.step(3)
+        assert loop.found() is None
+        loop.step()
+        assert loop.found()[0] == 1
+        assert not is_on()
+
+
+def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched() as run:
+        loop = Loop(run)
+        monkeypatch.setattr(traces, "compiles", lambda: True)
+        loop.traces.ask()
+        loop.step(WARM + 2)
+        assert loop.found() is None
+
+
+def test_a_rank_that_others_wait_for_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched() as run:
+        loop = Loop(run)
+        monkeypatch.setattr(traces, "_has_ranks", lambda: True)
+        loop.traces.ask()
+        loop.step(WARM + 2)
+        assert loop.found() is None
+
+
+def test_a_capture_that_begins_in_a_traced_step_gets_none_of_our_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with watched() as run:
+        loop, device = on_device(run, monkeypatch)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        before = len(device.events)
+        device.current.capturing = True
+        loop.step()
+        assert len(device.events) == before
+        assert loop.found() is None
+        assert not is_on()
+
+
+def test_a_capture_under_way_is_not_asked_for_our_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query breaks it, and `FakeDevice` says so."""
+    with watched() as run:
+        loop, device = on_device(run, monkeypatch)
+        loop.traces.ask()
+        loop.step(WARM + 2)
+        device.current.capturing = True
+        loop.step(2)
+        assert loop.found() is None
+        device.current.capturing = False
+        device.synchronize()
+        loop.step()
+        assert loop.found() is not None
+
+
+def test_a_closures_backward_lies_in_the_optimizer_and_nothing_is_known_of_it() -> None:
+    with watched() as run:
+        loop = Loop(run)
+
+        def closure() -> Any:
+            loop.net(torch.ones(4, 8)).sum().backward()
+
+        loop.traces.ask()
+        for _ in range(WARM + 3):
+            step: Any = loop.optimizer.step
+            step(closure)
+        assert loop.found() is None
+        assert not is_on()
+
+
+def test_in_a_backward_no_mode_goes_on_or_off() -> None:
+    """Autograd gives a thread back the modes that it had before: an optimizer that steps there, and
+    the backwards of reentrant checkpoints."""
+    with watched() as run:
+        loop = Loop(run)
+        loop.net.weight.register_post_accumulate_grad_hook(lambda _: loop.optimizer.step())
+        for _ in range(PATIENCE + 9):
+            loop.traces.ask()
+            loop.net(torch.ones(4, 8)).sum().backward()
+        run.clock.work(5_000)
+        loop.net(torch.ones(4, 8)).sum().backward()
+    assert not is_on()
+    assert not is_in_torch_dispatch_mode()
+
+
+def test_reentrant_checkpoints_leave_no_mode_on() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        for _ in range(2 * PATIENCE):
+            loop.traces.ask()
+            run.clock.work(100)
+            x = torch.ones(4, 8, requires_grad=True)
+            for _ in range(3):
+                x = checkpoint(loop.net, x, use_reentrant=True)
+            x.sum().backward()
+        run.clock.work(5_000)
+        loop.net(torch.ones(4, 8)).sum().backward()
+    assert not is_on()
+    assert not is_in_torch_dispatch_mode()
+
+
+def test_what_begins_to_compile_in_a_traced_step_has_the_mode_off() -> None:
+    original = torch.compile
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        assert is_on()
+        torch.compile(lambda x: x, backend="eager")
+        assert not is_on()
+        loop.step(2)
+        assert loop.found() is None
+    assert torch.compile is original
+
+
+@pytest.mark.parametrize(
+    "product", [lambda x: x.cumprod(1), lambda x: x.prod(), lambda x: x[None].prod(1)]
+)
+def test_a_backward_that_a_mode_makes_another_meets_none(product: Any) -> None:
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        assert is_on()
+        result = product(loop.net(torch.ones(4, 8))).sum()
+        assert is_on()
+        result.backward()
+        assert not is_on()
+        loop.step(2)
+        assert loop.found() is None
+        assert loop.traces.is_over
+
+
+def test_a_product_that_nothing_is_learned_through_is_traced() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        torch.ones(4, 8).cumprod(1)
+        loop.step()
+        assert loop.found()
+
+
+def test_what_this_torch_cannot_do_ends_the_trace_and_not_the_watching(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(step: Any, ids: Any) -> None:
+        raise RuntimeError("made")
+
+    monkeypatch.setattr(traces, "steady_of", fails)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 3)
+        assert loop.traces.is_over
+        assert not is_on()
+        assert not run.recorder.extra
+
+
+@pytest.mark.parametrize("name", traces.NEEDED)
+def test_without_a_name_of_torchs_no_step_is_traced(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watched() as run:
+        loop = Loop(run)
+        with monkeypatch.context() as without:
+            without.delattr(torch._C, name)
+            loop.traces.ask()
+            loop.step(WARM + 3)
+        assert loop.found() is None
+
+
+def test_where_a_mode_breaks_the_programs_own_tensors_no_step_is_traced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in torch 2.4."""
+    monkeypatch.setattr(traces, "bears_subclasses", lambda: False)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 3)
+        assert loop.found() is None
+        assert loop.traces.is_over
+
+
+def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUWATCH_CONTROL", "0")
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 2)
+        assert loop.found() is None
