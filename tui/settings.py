@@ -160,6 +160,23 @@ class LoopOperations(msgspec.Struct, frozen=True, array_like=True):
     turns: int
 
 
+class GatheredOperations(msgspec.Struct, frozen=True, array_like=True):
+    """What layers of one step take for rows that were gathered, repeated or made larger before
+    them, and not behind."""
+
+    place: str
+    """The line with most of it."""
+    us: int
+    """That could go."""
+    host_us: int
+    operations: int
+    rows: int
+    needed: int
+    inputs: int
+    outputs: int
+    """Of the layer that takes most: its rows or pixels, how many differ, and their widths."""
+
+
 class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """Operations of one step that was traced, but those of loader and optimizer."""
 
@@ -183,6 +200,7 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     zeros: ZeroProducts | None = None
     host_copies: HostCopies | None = None
     loop: LoopOperations | None = None
+    gathered: GatheredOperations | None = None
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
+from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
 from .needless import Needless, by_zeros
@@ -56,6 +57,7 @@ class Summary(NamedTuple):
     zeros: Row | None
     host_copies: Row
     loop: Row | None
+    gathered: Row | None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -102,6 +104,7 @@ def summary_of(step: Step, found: Found) -> Summary:
         if one.ns >= LEAST_PART * whole
     )
     zeros, loop, copied = by_zeros(step), largest_loop(step), host_copies(step)
+    early = early_gathers(step)
     constant, repeated, unread, scattered = (
         None if one is None else _needless(step, one) for one in found
     )
@@ -117,10 +120,11 @@ def summary_of(step: Step, found: Found) -> Summary:
         zeros=None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1])),
         host_copies=(*copied[:3], _place(step, copied.made_at)),
         loop=None if loop is None else (*_needless(step, loop), loop.turns),
+        gathered=None if early is None else (*_needless(step, early), *early.layer),
     )
 
 
-def _needless(step: Step, one: Needless | Loop) -> Row:
+def _needless(step: Step, one: Needless | Loop | EarlyGathers) -> Row:
     return _place(step, one.place), one.ns // 1000, one.host_ns // 1000, one.operations
 
 

@@ -1,7 +1,7 @@
 """Which rules judge which window, in which order: one table for steps, one for stack samples."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Generic
 
 from .findings import Finding, Kind
@@ -48,7 +48,7 @@ from .rules.traced_operations import traced_loop, traced_operations, unfused
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.causes import MOST_OF_IT
-from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
+from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW, SWAP_RENEWED
 from .thresholds.samples import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .window import SampleWindow, StepWindow, WindowT
 
@@ -107,11 +107,24 @@ def _compute(window: StepWindow) -> Finding | None:
     needless = needless_products(window), recomputation(window), repeated_backward(window)
     beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
     large = attention_weights(window), distances(window), diagonal_normal(window)
-    found = of_net, *beside, *needless, *large, traced_operations(window)
+    operations = traced_operations(window)
+    found = of_net, *beside, *needless, *large, *operations
     most, general = max(filter(None, found), key=_share_of, default=None), unfused(window)
     if general is None or (most is not None and _share_of(most) >= MOST_OF_IT * _share_of(general)):
-        return most
+        others = *needless, *large, *operations
+        return None if most is None else _with_next(most, filter(None, others))
     return general
+
+
+def _with_next(most: Finding, others: Iterable[Finding]) -> Finding:
+    """With what to do about the next one: half of a step in fp32 hides that a third of it need not
+    be computed at all."""
+    rest = [one for one in others if one.sub != most.sub and _share_of(one) >= CONTRIBUTOR]
+    if not rest:
+        return most
+    largest = max(rest, key=_share_of)
+    text = f"{largest.headline}: {largest.advice[0]}"
+    return replace(most, advice=(*most.advice, text))
 
 
 def _launch(window: StepWindow) -> Finding | None:

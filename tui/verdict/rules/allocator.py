@@ -98,7 +98,7 @@ def _of_needless_tensors(window: StepWindow) -> float:
     """Part of the time that they take with the faults that they bring."""
     found = attention_weights(window), distances(window), needless_products(window)
     known = sum(one.share or 0.0 for one in found if one is not None)
-    seen = traced_operations(window), unfused(window)  # of the same tensors, where there are both
+    seen = *traced_operations(window), unfused(window)  # of the same tensors, where there are both
     return max(known, *(0.0 if one is None else one.share or 0.0 for one in seen))
 
 

@@ -17,6 +17,7 @@ from ..scoring import of_net
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
+from ..traced_places import traced
 from ..window import StepWindow
 
 OF_ARITHMETIC: Final = (0.8, 0.6, 1.0)
@@ -44,6 +45,7 @@ PRODUCTS: Final = re.compile(
 )
 LOSSES: Final = re.compile(r"(cross_entropy|nll_loss|log_softmax) \(torch/nn/functional\.py")
 UPSAMPLES: Final = re.compile(r"interpolate \(torch/nn/functional\.py")
+LAYER_FIRST: Final = "the layer first, and then gather, repeat or upsample what it gives"
 DERIVATIVES: Final = "torch.autograd.grad("
 AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
 
@@ -56,7 +58,7 @@ def needless_products(window: StepWindow) -> Finding | None:
     if settings is None or not is_clocked(window):
         return None
     same, limits = settings.same_products, is_the_limit(window)
-    gathered = settings.gathered_products if limits else None
+    gathered = settings.gathered_products if limits and not _is_timed(window) else None
     unused = settings.unused_products if limits else None
     found = (
         None if same is None else _computed_again(window, same),
@@ -64,6 +66,12 @@ def needless_products(window: StepWindow) -> Finding | None:
         None if unused is None else _of_unused_rows(window, unused),
     )
     return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+
+
+def _is_timed(window: StepWindow) -> bool:
+    """A traced step has the time of layers on gathered rows (`traced_operations`)."""
+    seen = traced(window)
+    return window.gpu_present and seen is not None and seen.gathered is not None
 
 
 def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
@@ -93,7 +101,7 @@ def _gathered_before(window: StepWindow, gathered: RowProducts) -> Finding | Non
         *of_rows,
         _spared(window, gathered, of_gathers=1.0 - gathered.outputs / max(1, gathered.inputs)),
         (
-            "the layer first, and then gather, repeat or upsample what it gives",
+            LAYER_FIRST,
             "of rows that are put together (torch.cat) each part by its own columns of the weight",
         ),
     )

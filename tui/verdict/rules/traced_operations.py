@@ -15,6 +15,7 @@ from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..traced_places import FUSED, shown, source, traced
 from ..window import StepWindow
+from .needless_products import LAYER_FIRST
 
 BACK: Final = (0.95, 0.75, 1.0)
 """Of what such operations took as they were timed one by one: a device does some beside others, and
@@ -22,6 +23,8 @@ the caches are another's without them."""
 OF_ZEROS: Final = (0.9, 0.6, 1.0)
 """Of what the dense products took, as the sparse ones read each number that is not zero, with a row
 of the other: of 17 in a row of 40,000 hardly anything stays (H200)."""
+OF_GATHERED: Final = (0.85, 0.5, 1.0)
+"""Of what layers take for rows that were gathered before them. A guess."""
 LEAST_FUSED: Final = 0.2
 """Of all operations' time, what fusing those of one function must save."""
 LEFT: Final = 0.4
@@ -69,19 +72,18 @@ SMALL_US: Final = 30.0
 """On a CPU, of one operation: what is longer computes, and calling it takes 6 to 10 us of it."""
 
 
-def traced_operations(window: StepWindow) -> Finding | None:
-    """The largest of them. Where a GPU waits for its host, by what they take there: they are
+def traced_operations(window: StepWindow) -> list[Finding]:
+    """Each that counts. Where a GPU waits for its host, by what they take there: they are
     launched."""
     seen = traced(window)
     if seen is None or not seen.host_us or not is_clocked(window):
-        return None
+        return []
     named = ((seen.constant, CONSTANT), (seen.repeated, REPEATED), (seen.unread, UNREAD))
     found = [_needless(window, seen, one, *words) for one, words in named if one is not None]
     found += [_unlearned(window, seen, one) for one in seen.functions]
     if is_the_limit(window):
-        found += [_of_zeros(window, seen)]
-        found += [_scattered(window, seen)]
-    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+        found += [_of_zeros(window, seen), _scattered(window, seen), _gathered(window, seen)]
+    return [one for one in found if one is not None]
 
 
 def unfused(window: StepWindow) -> Finding | None:
@@ -161,6 +163,22 @@ def _scattered(window: StepWindow, seen: StepOperations) -> Finding | None:
     text += "in a traced step: each row is asked for often"
     headline = "the backward of an index takes {share} of each step"
     return _found(window, "scatter", (part, OF_SCATTER), headline, text, f"{EMBEDDING}, in {where}")
+
+
+def _gathered(window: StepWindow, seen: StepOperations) -> Finding | None:
+    """On a GPU, by the time that such layers take: `needless_products` has their arithmetic alone
+    there, and samples of them on a CPU."""
+    early = seen.gathered
+    if early is None or not window.gpu_present:
+        return None
+    part, where = early.us / seen.us, shown(early.place)
+    text = f"{early.needed:,} of {early.rows:,} rows can differ in a layer of {early.inputs:,} to "
+    text += f"{early.outputs:,}: such layers take {percent(part)} of the operations' time in a "
+    text += "traced step for the others"
+    headline = "layers take {share} of each step for rows that are there already"
+    return _found(
+        window, "gathered-rows", (part, OF_GATHERED), headline, text, f"{LAYER_FIRST}: {where}"
+    )
 
 
 def _found(
