@@ -5,14 +5,23 @@ Dense products and convolutions by torch's own formulas (`torch.utils.flop_count
 four products' worth backward for two forward: what the model needs, as MFU has it (PaLM, appendix
 B), without the scores that a fused kernel works out again. A causal mask counts in full, an
 activation that is checkpointed twice; all else counts nothing. The step takes some times as long as
-others. Nothing is decomposed, so the same kernels run and the losses stay.
+others. Nothing is decomposed, so the same kernels run and the losses stay; where a gradient would
+be computed in another way below a mode, nothing is counted.
 """
 
 import sys
 from typing import Any, Final
 
 from .circuit_breaker import is_users
-from .dispatch_modes import ModeOn, compiles, innermost_mode, is_captured, is_in_backward
+from .dispatch_modes import (
+    ANOTHER,
+    ModeOn,
+    compiles,
+    has_other_backward,
+    innermost_mode,
+    is_captured,
+    is_in_backward,
+)
 from .recorder import Recorder
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
 
@@ -40,7 +49,9 @@ class FlopCount:
         if self._on is not None:
             if not self._on.is_mine:
                 return
-            if kind == self._kind and not is_in_backward():
+            if self._on.mode.why_not == ANOTHER:
+                self._cut(ANOTHER)
+            elif kind == self._kind and not is_in_backward():
                 self._end(self._on)
             elif self._recorder.now_ns() > self._on.until_ns:
                 self._cut()
@@ -82,12 +93,12 @@ class FlopCount:
         recorder.notes.add(now_ns, "flops", "convolutions", float(mode.convolved))
         recorder.notes.add(now_ns, "flops", "counted", float(mode.flops))
 
-    def _cut(self) -> bool:
-        """The loop goes no further. False: it cannot be taken off now."""
+    def _cut(self, why: str = "the step did not end") -> bool:
+        """Off before the step's end. False: it cannot be taken off now."""
         if self._on is None or not self._on.is_innermost:
             return False
         self._on.off()
-        self._refuse("the step did not end")
+        self._refuse(why)
         return True
 
     def _refuse(self, why: str) -> None:
@@ -121,6 +132,9 @@ def _counting() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
+    torch: Any = sys.modules["torch"]
+    tensors = torch.Tensor, torch.nn.Parameter
+
     class Counting(TorchDispatchMode):
         flops = 0
         convolved = 0
@@ -131,6 +145,8 @@ def _counting() -> Any:
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
+            if has_other_backward(_name_of(func), [one for one in args if type(one) in tensors]):
+                self.why_not = ANOTHER
             out = func(*args, **kwargs)
             try:
                 self._add(func, args, kwargs, out)
@@ -141,8 +157,7 @@ def _counting() -> Any:
             return out
 
         def _add(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-            packet = getattr(func, "_overloadpacket", None)
-            name: str = getattr(packet, "__name__", "")
+            packet, name = getattr(func, "_overloadpacket", None), _name_of(func)
             if name.startswith(ATTENTION):
                 self.flops += _attention(args, "backward" in name)
             elif (formula := flop_registry.get(packet)) is not None:
@@ -152,3 +167,7 @@ def _counting() -> Any:
 
     made: Any = Counting
     return made()
+
+
+def _name_of(func: Any) -> str:
+    return getattr(getattr(func, "_overloadpacket", None), "__name__", "")

@@ -14,6 +14,7 @@ from weakref import ref
 
 from ..circuit_breaker import PACKAGE, is_users
 from ..device.events import Events
+from ..dispatch_modes import ANOTHER, has_other_backward
 from ..loaders import past_overrides
 from .lasting import Fields, Known, Leaves
 from .operation import NOWHERE, Operation, Place, Step, Value, Work
@@ -27,11 +28,6 @@ TOO_MUCH: Final = "too many operations"
 TENSOR: Final = "tensor"
 """Stands for one among the arguments."""
 NOTHING: Final = frozenset[int]()
-OTHER_BACKWARD: Final = frozenset({"cumprod", "prod", "masked_fill"})
-"""Operators whose gradient PyTorch computes in another way while any mode is on (it asks
-`isTensorSubclassLike`): with zeros in it, cumprod's took 1.1 s of a step of 58 ms on an H200, and
-the others' differs in its last bits. Of all in PyTorch's own list for tests, no other's does."""
-ANOTHER: Final = "its backward is another below a mode"
 PRINTED: Final = frozenset({"dtype", "device", "layout", "memory_format"})
 """PyTorch's types of arguments that are as good as their text."""
 
@@ -195,7 +191,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
                 self.went_back = True
                 of_node, place = self._node_of(node._sequence_nr(), _plain_name(node.name()))
             made = self._node_made(tensors, operator.plain, place, node is None)
-            if operator.name in OTHER_BACKWARD and with_gradients() and tensors[-1].requires_grad:
+            if has_other_backward(operator.name, tensors):
                 self.why_not = ANOTHER
                 return None
             reads = tuple(map(self.leaves.read, tensors))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..circuit_breaker import is_users
 from ..device.events import find_events
-from ..dispatch_modes import ModeOn, compiles, is_captured, is_in_backward
+from ..dispatch_modes import ANOTHER, ModeOn, compiles, is_captured, is_in_backward
 from ..peers import are_commands_off
 from ..recorder import Recorder
 from ..wire.marks import (
@@ -30,7 +30,7 @@ from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
 from .operation import Step
 from .summary import Found, Summary, summary_of
-from .tracer import ANOTHER, DeviceTimes, Taken, bears_subclasses, step_of, tracer
+from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
 """As `settings.Settings` has it."""

@@ -315,6 +315,17 @@ def test_flops_are_not_counted_below_a_mode_of_the_users(recorder: Recorder) -> 
     assert "dispatch mode" in row[4]
 
 
+def test_no_flops_are_counted_where_a_gradient_would_be_another(recorder: Recorder) -> None:
+    count = FlopCount(recorder)
+    count.at(OPTIMIZER_LEAVE)
+    result = torch.ones(4, requires_grad=True).cumprod(0)
+    count.at(BACKWARD_ENTER)
+    assert torch._C._len_torch_dispatch_stack() == 0
+    result.sum().backward()
+    (row,) = noted(recorder, "refused")
+    assert row[4] == "its backward is another below a mode"
+
+
 def test_flops_that_the_run_gives_are_not_counted(recorder: Recorder) -> None:
     """A step ran under a dispatch mode, and what came of it was thrown away."""
     recorder.notes.count(recorder.now_ns(), "flops", 1e9)
