@@ -47,6 +47,8 @@ class _Rows(NamedTuple):
 
     part: float
     """Of the rows, those that differ: 0 to 1."""
+    sizes: tuple[int, ...]
+    """Of a tensor of them."""
     made_by: tuple[Operation, ...]
     """From the gather on."""
     is_larger: bool = False
@@ -111,7 +113,8 @@ def _layers(step: Step) -> Iterable[tuple[Operation, _Rows, tuple[int, int, int]
         if source is not None and sizes is not None:
             yield one, source, sizes
             if not (source.is_larger or source.is_apart):
-                held[one.makes[0].storage] = source._replace(made_by=())
+                behind = source._replace(sizes=one.makes[0].view[1], made_by=())
+                held[one.makes[0].storage] = behind
 
 
 def _made(one: Operation, rows: _Rows | None, held: dict[int, _Rows]) -> _Rows | None:
@@ -125,7 +128,7 @@ def _made(one: Operation, rows: _Rows | None, held: dict[int, _Rows]) -> _Rows |
         sizes, before = made.view[1], source[0].view[1]
         is_picture = len(sizes) == len(before) and sizes[:2] == before[:2]
         part = prod(before) / max(1, prod(sizes))
-        return _Rows(min(1.0, part), (one,), is_larger=True) if is_picture else None
+        return _Rows(min(1.0, part), sizes, (one,), is_larger=True) if is_picture else None
     if one.name == CAT:
         return _put_together(one, held)
     if rows is not None and made.view[1] == source[0].view[1] and _keeps_rows(one, rows):
@@ -142,7 +145,7 @@ def _indexed(one: Operation) -> _Rows | None:
     table, made = one.reads[0].view[1], one.makes[0].view[1]
     if len(table) != len(("rows", "width")) or made[-1:] != table[-1:]:
         return None
-    return _Rows(min(1.0, table[0] / max(1, prod(made[:-1]))), (one,))
+    return _Rows(min(1.0, table[0] / max(1, prod(made[:-1]))), made, (one,))
 
 
 def _repeated(one: Operation) -> _Rows | None:
@@ -155,14 +158,16 @@ def _repeated(one: Operation) -> _Rows | None:
     else:
         alike = bool(sizes) and (strides[-1] != 0 or sizes[-1] == 1)
         part = prod(n for n, stride in zip(sizes, strides, strict=True) if stride) / prod(sizes)
-    return _Rows(min(1.0, part), (one,)) if alike and sizes else None
+    return _Rows(min(1.0, part), made.view[1], (one,)) if alike and sizes else None
 
 
 def _put_together(one: Operation, held: dict[int, _Rows]) -> _Rows | None:
     """Of rows that are put side by side a product is the sum of those of each part."""
     sizes = one.makes[0].view[1]
     parts = [each.view[1] for each in one.reads if _is_strided(each)]
-    if len(parts) != len(one.reads) or any(part[:-1] != sizes[:-1] for part in parts):
+    if len(sizes) < 2 or len(parts) != len(one.reads):
+        return None
+    if any(part[:-1] != sizes[:-1] for part in parts):
         return None
     known = [held.get(each.storage) for each in one.reads]
     if any(each is not None and each.is_larger for each in known):
@@ -174,7 +179,7 @@ def _put_together(one: Operation, held: dict[int, _Rows]) -> _Rows | None:
         if part[-1] >= LEAST_WIDTH
     ]
     narrow = sum(part[-1] for part in parts if part[-1] < LEAST_WIDTH)
-    return _Rows((sum(shares) + narrow) / max(1, sizes[-1]), (), is_apart=True)
+    return _Rows((sum(shares) + narrow) / max(1, sizes[-1]), sizes, (), is_apart=True)
 
 
 def _expanded(value: Value) -> float:
@@ -198,12 +203,16 @@ def _sizes(one: Operation, operand: Value, rows: _Rows) -> tuple[int, int, int] 
     sizes, made = operand.view[1], one.makes[0].view[1]
     if rows.is_larger != (one.name == CONVOLUTION) or len(sizes) < 2:
         return None
+    if rows.is_larger and sizes != rows.sizes:
+        return None
     if rows.is_larger:
         weight = one.reads[1].view[1]
         if max(weight[2:], default=0) != 1 or made[2:] != sizes[2:] or weight[1] != sizes[1]:
             return None
         inputs, outputs, widest = sizes[1], made[1], 1
         count = sizes[0] * prod(sizes[2:])
+    elif operand.view[2][-1] != 1 or rows.sizes[-1] % sizes[-1]:
+        return None  # on its side, or several rows in one
     else:
         inputs, outputs, widest = sizes[-1], made[-1], MOST_WIDER
         count = prod(sizes[:-1])

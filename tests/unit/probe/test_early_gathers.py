@@ -106,7 +106,9 @@ NONE: list[Callable[[], torch.Tensor]] = [
     lambda: WIDE(larger(PICTURE)),
     lambda: PIXELS(larger(PICTURE).relu()),
     lambda: nn.Linear(WIDTH, 10 * WIDTH)(TABLE[SOURCE]),
-    lambda: TABLE[SOURCE] @ TABLE[TARGET].t(),
+    lambda: TABLE[SOURCE].t() @ torch.randn(EDGES, OUT),
+    lambda: PAIRS(TABLE[SOURCE].view(-1, 2 * WIDTH)),
+    lambda: LAYER(torch.cat([TABLE[SOURCE], TABLE[TARGET]])),
     lambda: PIXELS(PICTURE),
 ]
 
