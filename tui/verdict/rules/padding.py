@@ -23,10 +23,12 @@ from ..thresholds.causes import (
     LEAST_MASKS,
     NET_NS_A_BYTE,
     NET_NS_A_TENSOR,
+    NET_NS_AN_OPERATION,
     TOKENS_GIVE_ON_GPU,
 )
 from ..thresholds.gpu import LOOP_SHARE, SM_FULL
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from ..traced_places import traced
 from ..window import StepWindow
 
 FULL: Final = 'padding="max_length"'
@@ -223,15 +225,17 @@ def _share(window: StepWindow, found: Lengths, left: float, part: float) -> Shar
 def _net(window: StepWindow) -> Share:
     """Part of the time in which the net computes by the token. What each operator and each gradient
     costs once does not go with the tokens."""
-    settings, once_ns = window.settings, 0.0
+    settings, once_ns, seen = window.settings, 0.0, traced(window)
     if settings is not None:
         once_ns = NET_NS_A_TENSOR * (settings.parameters or 0)
         once_ns += NET_NS_A_BYTE * (settings.parameter_bytes or 0)
+    called_ns = 0.0 if seen is None else NET_NS_AN_OPERATION * seen.operations
     within, parts = _forward_in_net(window), []
     for row in window.steps:
         forward_ns = row.forward_ns if within is not None else min(row.forward_ns, row.backward_ns)
         net_ns = row.backward_ns + (1.0 if within is None else within) * forward_ns
-        parts.append(max(0, round(net_ns - once_ns * row.backwards)))
+        once = max(once_ns * row.backwards, called_ns * row.count)
+        parts.append(max(0, round(net_ns - once)))
     return share_of(parts, [wall_of(row) for row in window.steps])
 
 

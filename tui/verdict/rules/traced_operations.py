@@ -166,10 +166,9 @@ def _scattered(window: StepWindow, seen: StepOperations) -> Finding | None:
 
 
 def _gathered(window: StepWindow, seen: StepOperations) -> Finding | None:
-    """On a GPU, by the time that such layers take: `needless_products` has their arithmetic alone
-    there, and samples of them on a CPU."""
-    early = seen.gathered
-    if early is None or not window.gpu_present:
+    """By the time that such layers take: `needless_products` has their arithmetic alone on a GPU,
+    and samples of them on a CPU, of rows that the backward's graph shows to be gathered."""
+    if (early := seen.gathered) is None:
         return None
     part, where = early.us / seen.us, shown(early.place)
     text = f"{early.needed:,} of {early.rows:,} rows can differ in a layer of {early.inputs:,} to "

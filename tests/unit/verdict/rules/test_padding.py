@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuwatch.tui.settings import Settings
+from gpuwatch.tui.settings import Settings, StepOperations
 from gpuwatch.tui.steps import Padding
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
@@ -67,6 +67,16 @@ def test_lengths_are_sums_and_not_means_of_shares() -> None:
     assert varied is not None
     assert not varied.is_fixed
     assert varied.to_longest == 1.0
+
+
+def test_what_many_operations_cost_once_does_not_go_with_the_tokens() -> None:
+    """Adapters train few tensors of many: 2.0x was said by those, and 1.2x measured."""
+    by_tensors = found_of(on_cpu(FIXED))
+    traced = msgspec.structs.replace(ON_CPU, step_operations=StepOperations(2, 8_000, 110_000, 0))
+    found = found_of(on_cpu(FIXED, settings=traced))
+    assert by_tensors.share is not None
+    assert found.share is not None
+    assert found.share < 0.25 < 0.6 < by_tensors.share
 
 
 def test_on_a_gpu_a_batch_is_padded_to_a_multiple() -> None:
