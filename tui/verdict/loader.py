@@ -1,5 +1,6 @@
 """What the loader can deliver: the cost of a batch to a worker, what more of them give."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +31,8 @@ RECEIVING_LEAST_NS: Final = 700_000.0
 """What the training thread takes to receive a batch from a worker, whatever its size, where the net
 computes on the same cores: the median and the least of 66 generated runs on two. On more cores
 nobody measured it."""
+SAME_MICRO_BATCHES: Final = 0.8
+"""Of the steps: the last of an epoch has fewer."""
 HANDED_NS: Final = 200_000.0
 """What it waits where a thread of the loader's has received the batch and pinned it: the median of
 82 generated runs on an H100 and H200s."""
@@ -188,6 +191,18 @@ def _fewest(feeding: Feeding, most: int) -> tuple[int, float]:
         if fewest < most and times[fewest] <= near * floor_ns:
             break
     return fewest, times[fewest]
+
+
+def micro_batches(window: StepWindow) -> int | None:
+    """Batches of the loader's that an update has, with a backward for each; None where it is one,
+    or where they differ."""
+    each = Counter(
+        row.fetches // max(1, row.count)
+        for row in window.steps
+        if row.fetches == row.backwards and row.optimizer_steps == row.count
+    )
+    ((count, rows),) = each.most_common(1) or ((0, 0),)
+    return count if count > 1 and rows >= SAME_MICRO_BATCHES * len(window.steps) else None
 
 
 def training_loader(window: StepWindow) -> Loader | None:

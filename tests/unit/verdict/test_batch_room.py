@@ -1,12 +1,17 @@
 """How large a batch the memory has room for, and what is reported where it has none."""
 
+from dataclasses import replace
+
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.settings import Settings, StepOperations
+from gpuwatch.tui.verdict.loader import micro_batches
 from gpuwatch.tui.verdict.memory.trends import batch_room, larger_batch
-from gpuwatch.tui.verdict.notes.training import memory_full
+from gpuwatch.tui.verdict.notes.training import memory_full, merged_batches
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.advice_runs import device_memory, launching
-from tests.unit.verdict.windows import GIB, loader
+from tests.unit.verdict.windows import GIB, even, loader, window
 
 
 @pytest.mark.parametrize(
@@ -52,6 +57,40 @@ def test_without_the_allocator_there_is_no_number() -> None:
 def test_the_new_size_is_a_multiple_of_eight_and_its_memory_is_reported() -> None:
     seen = launching(loaders=(loader(4, batch_size=13),), **device_memory(0.3))
     assert larger_batch(seen, "why") == "batch_size 13 → 48 (60 GiB of 100 GiB of memory then): why"
+
+
+def accumulating(seen: StepWindow, count: int, others: int = 0) -> StepWindow:
+    """So many batches and backwards in each step but `others`."""
+    rows = [
+        structs.replace(row, fetches=count * row.count, backwards=count * row.count)
+        if at >= others
+        else row
+        for at, row in enumerate(seen.steps)
+    ]
+    return replace(seen, steps=tuple(rows))
+
+
+def test_of_gradients_that_are_accumulated_all_batches_come_at_once() -> None:
+    seen = launching(loaders=(loader(4, batch_size=4),), **device_memory(0.3))
+    text = larger_batch(accumulating(seen, 4), "why")
+    assert text.startswith("one batch of 16 for each update instead of 4 of 4 (60 GiB of 100 GiB")
+    assert text.endswith("1/4 of the launches")
+    assert larger_batch(accumulating(seen, 8), "why").startswith("batch_size 4 → 16")
+    few = len(seen.steps) // 10
+    assert micro_batches(accumulating(seen, 4, others=few)) == 4
+    assert micro_batches(accumulating(seen, 4, others=5 * few)) is None
+
+
+def test_on_a_cpu_it_gives_what_calling_the_operations_takes() -> None:
+    """A LoRA's step on two cores: 2.2x measured."""
+    traced = Settings(step_operations=StepOperations(2, 4_060, 60_000, 60_000))
+    step = {"forward_ms": 25, "backward_ms": 42, "optimizer_ms": 1, "other_ms": 2}
+    seen = window(even(60, **step), settings=traced, loaders=(loader(0, batch_size=4),))
+    note = merged_batches(accumulating(seen, 4))
+    assert note is not None
+    assert note.text.startswith("about 2.1x by one batch of 16 for each update instead of 4 of 4")
+    assert note.gain == pytest.approx(2.1, rel=0.02)
+    assert merged_batches(seen) is None
 
 
 def test_where_it_does_not_fit_it_shows_what_makes_room() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuwatch.tui.settings import FormatTimes, Settings
+from gpuwatch.tui.settings import FormatTimes, Settings, StepOperations
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note
@@ -123,6 +123,11 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         window(
             even(60, **{**STEP, "forward_ms": 4, "backward_ms": 8}),
             settings=settings(autocast="", parameter_dtype="float32", formats=in_bf16),
+        ),
+        window(
+            even(60, **STEP, fetches=4, backwards=4),
+            settings=Settings(step_operations=StepOperations(2, 4_000, 60_000, 60_000)),
+            loaders=(loader(0),),
         ),
     ]
     for rule, word in NOTES:

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from ...steps import GpuMemory
 from ..findings import EvidenceSource, Finding
 from ..format import percent, rough_duration, size
+from ..loader import micro_batches
 from ..statistics import Slope
 from ..thresholds import memory as limits
 from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
@@ -239,8 +240,9 @@ def batch_room(window: RunFacts) -> BatchRoom | None:
     return BatchRoom(newest.allocated, max(0, height - newest.allocated), limit)
 
 
-def larger_batch(window: RunFacts, why: str) -> str:
-    """ "batch_size 12 → 96 (…): `why`", as far as the memory allows."""
+def larger_batch(window: StepWindow, why: str) -> str:
+    """ "batch_size 12 → 96 (…): `why`", as far as the memory allows; of gradients that are
+    accumulated all batches of an update at once."""
     room = batch_room(window)
     batch = window.loaders[0].batch_size if window.loaders else None
     if room is None:
@@ -250,7 +252,14 @@ def larger_batch(window: RunFacts, why: str) -> str:
             f"a larger batch, {why}: the GPU's memory is {percent(room.full)} full, activation "
             "checkpointing (torch.utils.checkpoint) would make room"
         )
-    times = room.times_larger
+    times, count = room.times_larger, micro_batches(window) or 0
+    if batch is not None and 1 < count <= times:
+        fits = size(room.kept + count * room.activations)
+        return (
+            f"one batch of {count * batch} for each update instead of {count} of {batch} ({fits} "
+            f"of {size(room.limit)} of memory then), the same gradients but for BatchNorm's "
+            f"statistics: 1/{count} of the launches"
+        )
     then = size(room.kept + times * room.activations)
     fits = f"{then} of {size(room.limit)} of memory then"
     if batch is None:

@@ -35,6 +35,7 @@ from .training import (
     in_bf16,
     kept_gradients,
     memory_full,
+    merged_batches,
     one_by_one,
     one_thread,
     profiler,
@@ -67,6 +68,7 @@ NOTES: Final[tuple[NoteRow[StepWindow], ...]] = (
     (one_thread, "set_num_threads"),
     (channels_last, "channels_last"),
     (in_bf16, "torch.bfloat16"),
+    (merged_batches, "for each update instead of"),
     (pinned_short, "pin_memory"),
     (memory_full, "torch.utils.checkpoint"),
 )

@@ -18,6 +18,7 @@ from ..code_places import (
 )
 from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size, times
+from ..loader import micro_batches
 from ..memory.trends import batch_room
 from ..on_device import on_device
 from ..place_names import by_user_function, call_at, file_of, path_of, place_name
@@ -26,11 +27,13 @@ from ..rules.healthy import by_channels_last, more_threads, ranks_here
 from ..rules.optimizer import nothing_faster
 from ..rules.other_format import OtherFormat, other_format
 from ..rules.sync import WITHOUT_CHECKS
+from ..scoring import speedup_of
 from ..stack_samples import FrameShare
 from ..step_time import spent
 from ..thresholds import causes as limits
 from ..thresholds.gpu import MEMORY_FULL
 from ..thresholds.hysteresis import ENTER_SHARE
+from ..traced_places import traced
 from ..window import StepWindow
 
 
@@ -93,6 +96,24 @@ def in_bf16(window: StepWindow) -> Note | None:
     (CSRNet) gained 1.1x by a rarer evaluation, which was the verdict, and 1.5x by this."""
     faster = other_format(window)
     return _of_format(faster) if faster is not None and faster.in_bf16 else None
+
+
+def merged_batches(window: StepWindow) -> Note | None:
+    """On a CPU, where calling its operations is much of a step that accumulates gradients: a LoRA
+    of 4,060 operations and 4 texts four times gained 2.2x by 16 at once (two cores)."""
+    count, seen, total = micro_batches(window), traced(window), spent(window.steps)
+    batch = window.loaders[0].batch_size if window.loaders else None
+    if count is None or seen is None or batch is None or window.gpu_present or not total.wall_ns:
+        return None
+    net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps)
+    called_ns = min(limits.NET_NS_AN_OPERATION * seen.operations * total.steps, net_ns)
+    gain = speedup_of(called_ns / total.wall_ns * (1 - 1 / count))
+    if gain < speedup_of(ENTER_SHARE):
+        return None
+    text = f"about {times(gain)} by one batch of {count * batch} for each update instead of "
+    text += f"{count} of {batch}: the same gradients, but for BatchNorm's statistics"
+    cost = f"calling its {seen.operations:,} operations takes about "
+    return Note(text, cost + f"{percent(called_ns / total.wall_ns)} of a step", "hook", gain=gain)
 
 
 def _of_format(faster: OtherFormat) -> Note:
