@@ -194,8 +194,10 @@ def _fewest(feeding: Feeding, most: int) -> tuple[int, float]:
 
 
 def micro_batches(window: StepWindow) -> int | None:
-    """Batches of the loader's that an update has, with a backward for each; None where it is one,
+    """Batches of the one loader that an update has, with a backward for each; None where it is one,
     or where they differ."""
+    if sum(not one.evaluation for one in window.loaders) > 1:
+        return None  # of several tasks, which are no one batch
     each = Counter(
         row.fetches // max(1, row.count)
         for row in window.steps

@@ -76,6 +76,8 @@ def test_of_gradients_that_are_accumulated_all_batches_come_at_once() -> None:
     assert text.startswith("one batch of 16 for each update instead of 4 of 4 (60 GiB of 100 GiB")
     assert text.endswith("1/4 of the launches")
     assert larger_batch(accumulating(seen, 8), "why").startswith("batch_size 4 → 16")
+    tasks = replace(seen, loaders=(*seen.loaders, loader(4, key=2)))
+    assert micro_batches(accumulating(tasks, 2)) is None
     few = len(seen.steps) // 10
     assert micro_batches(accumulating(seen, 4, others=few)) == 4
     assert micro_batches(accumulating(seen, 4, others=5 * few)) is None

@@ -18,7 +18,7 @@ from ..code_places import (
 )
 from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size, times
-from ..loader import micro_batches
+from ..loader import micro_batches, training_loader
 from ..memory.trends import batch_room
 from ..on_device import on_device
 from ..place_names import by_user_function, call_at, file_of, path_of, place_name
@@ -102,7 +102,8 @@ def merged_batches(window: StepWindow) -> Note | None:
     """On a CPU, where calling its operations is much of a step that accumulates gradients: a LoRA
     of 4,060 operations and 4 texts four times gained 2.2x by 16 at once (two cores)."""
     count, seen, total = micro_batches(window), traced(window), spent(window.steps)
-    batch = window.loaders[0].batch_size if window.loaders else None
+    loader = training_loader(window)
+    batch = None if loader is None else loader.batch_size
     if count is None or seen is None or batch is None or window.gpu_present or not total.wall_ns:
         return None
     net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps)
