@@ -114,6 +114,8 @@ class SettingsSampler:
         if knows_step and now_ns - self._looked_ns >= AGAIN_NS:
             self._looked_ns, self._has_looked = now_ns, True
             self.reading = {**self.reading, **flags(), **self._graph_below(roots, now_ns)}
+        elif not self.reading:
+            self.reading = flags()  # a first step may take long by one of them
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns
             self.reading = {**self.reading, "autocast": autocast_of(roots)}

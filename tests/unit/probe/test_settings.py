@@ -297,6 +297,9 @@ def test_nothing_is_kept_alive(run: Asked) -> None:
 
 def test_a_loop_without_an_optimizer_shows_its_switches_once_a_second(run: Asked) -> None:
     net = net_of()
+    run.sampler.ask()
+    loss_of(net, HALF).backward()
+    assert run.read().cudnn_benchmark is False, "a first step may take long by it"
     seen = run.seen(lambda: loss_of(net, HALF).backward())
     assert (seen.optimizer, seen.autocast) == (None, "bfloat16" if TYPED else None)
     assert seen.threads == torch.get_num_threads()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
@@ -33,6 +34,18 @@ def test_a_long_first_step_is_reported_with_its_phase() -> None:
     assert found.headline == "no step seen yet: the first has lasted 16 s, now in backward"
     early = open_step("backward", 0.4, step_age_s=1.0, step_lasted_s=1.0)
     assert verdict(window([], open_step=early)).finding.headline == "no step seen yet"
+
+
+def test_cudnn_that_tries_kernels_is_evidence_of_a_long_first_step() -> None:
+    """HiFi-GAN on an H200 that was just begun: 14 s in its first backward."""
+    now = open_step("backward", 10.4, step_age_s=15.9, step_lasted_s=15.9)
+    tries = Settings(cudnn_benchmark=True)
+    seen = window([], open_step=now, settings=tries, gpu_present=True)
+    (evidence,) = verdict(seen).finding.evidence
+    assert evidence.text.startswith("torch.backends.cudnn.benchmark is on")
+    assert not verdict(replace(seen, gpu_present=False)).finding.evidence
+    early = open_step("backward", 0.4, step_age_s=1.0, step_lasted_s=1.0)
+    assert not verdict(replace(seen, open_step=early)).finding.evidence
 
 
 def where(seen: StepWindow) -> list[str]:
