@@ -8,7 +8,7 @@ from typing import Any, Final
 from .switched import Switched
 
 NO_TASK: Final = -1
-OTHER_BACKWARD: Final = frozenset({"cumprod", "prod", "masked_fill"})
+OTHER_BACKWARD: Final = frozenset({"cumprod", "cumprod_", "prod", "masked_fill", "masked_fill_"})
 """Operators whose gradient PyTorch computes in another way while any mode is on (it asks
 `isTensorSubclassLike`): with zeros in it, cumprod's took 1.1 s of a step of 58 ms on an H200, and
 the others' differs in its last bits. Of all in PyTorch's own list for tests no other's does."""

@@ -160,7 +160,14 @@ def test_what_begins_to_compile_in_a_traced_step_has_the_mode_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "product", [lambda x: x.cumprod(1), lambda x: x.prod(), lambda x: x[None].prod(1)]
+    "product",
+    [
+        lambda x: x.cumprod(1),
+        lambda x: x.clone().cumprod_(1),
+        lambda x: x.prod(),
+        lambda x: x[None].prod(1),
+        lambda x: torch.zeros(4, 8).masked_fill(torch.ones(4, 8) > 0, x.sum()),
+    ],
 )
 def test_a_backward_that_a_mode_makes_another_meets_none(product: Any) -> None:
     with watched() as run:
