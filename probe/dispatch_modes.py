@@ -8,11 +8,20 @@ from typing import Any, Final
 from .switched import Switched
 
 NO_TASK: Final = -1
-OTHER_BACKWARD: Final = frozenset({"cumprod", "cumprod_", "prod", "masked_fill", "masked_fill_"})
-"""Operators whose gradient PyTorch computes in another way while any mode is on (it asks
+OTHER_GRADIENTS: Final = ("CumprodBackward", "ProdBackward", "MaskedFillBackward1")
+"""Nodes whose gradient PyTorch computes in another way while any mode is on (it asks
 `isTensorSubclassLike`): with zeros in it, cumprod's took 1.1 s of a step of 58 ms on an H200, and
-the others' differs in its last bits. Of all in PyTorch's own list for tests no other's does."""
-ANOTHER: Final = "its backward is another below a mode"
+the others' differ in their last bits. Of the operators in PyTorch's own list for tests no other's
+first gradient does."""
+OTHERS: Final = frozenset({"cumprod", "cumprod_", "prod", "masked_fill", "masked_fill_"})
+"""The operators that make them."""
+REENTRANT: Final = "CheckpointFunctionBackward"
+"""The older kind of checkpoint, whose graph is made within the backward."""
+MOST_NODES: Final = 100_000
+"""Of a graph that is looked through, 1 us each."""
+ANOTHER: Final = "a gradient is computed in another way while a mode is on"
+OURS: Final = "_gpuwatch_on"
+"""An attribute of a mode of ours."""
 
 
 def innermost_mode() -> Any:
@@ -55,21 +64,46 @@ def compiles() -> bool:
     return kind is None or any(type(one) is kind for one in gc.get_objects())
 
 
-def has_other_backward(operator: str, tensors: Sequence[Any]) -> bool:
-    """Whether the gradient of what is called would be another below a mode. `tensors` are its
-    arguments, of which the last tells: of masked_fill the value, the input of the others."""
-    if operator not in OTHER_BACKWARD or not tensors:
-        return False
-    return bool(sys.modules["torch"].is_grad_enabled() and tensors[-1].requires_grad)
+def before_gradients(roots: Any) -> None:
+    """A backward from these tensors is about to begin: a mode of ours that would change its
+    gradients goes off. Not within a backward, where none can."""
+    mode = innermost_mode()
+    on = getattr(mode, OURS, None)
+    if isinstance(on, ModeOn) and not is_in_backward():
+        tensors = roots if isinstance(roots, (list, tuple)) else (roots,)
+        if _changes_gradients(tensors, mode.calls_others):
+            mode.why_not = ANOTHER
+            on.cut()
+
+
+def _changes_gradients(roots: Sequence[Any], calls_others: bool) -> bool:
+    """`calls_others`: one of `OTHERS` was called, maybe within a checkpoint that hides its
+    graph."""
+    waiting = [node for one in roots if (node := getattr(one, "grad_fn", None)) is not None]
+    met = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        name, below = node.name(), [each for each, _ in node.next_functions]
+        if name.startswith(OTHER_GRADIENTS) and below[-1:] != [None]:
+            return True
+        if (calls_others and name == REENTRANT) or len(met) > MOST_NODES:
+            return True
+        new = set(below) - met - {None}
+        met |= new
+        waiting += new
+    return False
 
 
 class ModeOn:
     """A mode of ours that is on, from now, on this thread."""
 
     def __init__(self, mode: Any, cut: Callable[[], object], until_ns: int) -> None:
-        """`cut` takes it off where the loop goes no further; `until_ns` (perf_counter_ns) is when
-        it has to be off at the latest."""
+        """`cut` takes it off where the loop goes no further, or a gradient would be another;
+        `until_ns` (perf_counter_ns) is when it has to be off at the latest. The mode has
+        `calls_others` and `why_not`."""
+        setattr(mode, OURS, self)
         self.mode = mode
+        self.cut = cut
         self.until_ns = until_ns
         self._switched = Switched(cut, until_ns, self._leave_in_child)
         mode.__enter__()

@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from .circuit_breaker import is_users
 from .dispatch_modes import (
-    ANOTHER,
+    OTHERS,
     ModeOn,
     compiles,
-    has_other_backward,
     innermost_mode,
     is_captured,
     is_in_backward,
@@ -49,9 +48,7 @@ class FlopCount:
         if self._on is not None:
             if not self._on.is_mine:
                 return
-            if self._on.mode.why_not == ANOTHER:
-                self._cut(ANOTHER)
-            elif kind == self._kind and not is_in_backward():
+            if kind == self._kind and not is_in_backward():
                 self._end(self._on)
             elif self._recorder.now_ns() > self._on.until_ns:
                 self._cut()
@@ -93,10 +90,11 @@ class FlopCount:
         recorder.notes.add(now_ns, "flops", "convolutions", float(mode.convolved))
         recorder.notes.add(now_ns, "flops", "counted", float(mode.flops))
 
-    def _cut(self, why: str = "the step did not end") -> bool:
+    def _cut(self) -> bool:
         """Off before the step's end. False: it cannot be taken off now."""
-        if self._on is None or not self._on.is_innermost:
+        if self._on is None or is_in_backward() or not self._on.is_innermost:
             return False
+        why = self._on.mode.why_not or "the step did not end"
         self._on.off()
         self._refuse(why)
         return True
@@ -132,21 +130,18 @@ def _counting() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
-    torch: Any = sys.modules["torch"]
-    tensors = torch.Tensor, torch.nn.Parameter
-
     class Counting(TorchDispatchMode):
         flops = 0
         convolved = 0
         """Those of convolutions, which may run in another type."""
         why_not = ""
+        calls_others = False
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            if has_other_backward(_name_of(func), [one for one in args if type(one) in tensors]):
-                self.why_not = ANOTHER
+            self.calls_others = self.calls_others or _name_of(func) in OTHERS
             out = func(*args, **kwargs)
             try:
                 self._add(func, args, kwargs, out)

@@ -11,6 +11,7 @@ import sys
 from threading import get_ident
 from typing import Any, Final
 
+from ..dispatch_modes import before_gradients
 from ..recorder import Recorder
 from ..wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE, word_of
 from . import Detach, replace
@@ -36,9 +37,13 @@ def _attach(
     recorder: Recorder, original: Any, places: list[tuple[Any, str]], always: bool
 ) -> Detach:
     put, now_ns, claim = recorder.put, recorder.now_ns, recorder.claim
+    torch: Any = sys.modules["torch"]
+    count_modes = getattr(torch._C, "_len_torch_dispatch_stack", int)
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
+        if count_modes():
+            _before(recorder, args)
         if not (always or kwargs.get("accumulate_grad")):
             return original(*args, **kwargs)
         if get_ident() != recorder.owner and not claim(BACKWARD_ENTER):
@@ -58,3 +63,12 @@ def _attach(
                     extra(BACKWARD_LEAVE, args[0] if args else None)
 
     return replace(original, backward, places)
+
+
+def _before(recorder: Recorder, args: tuple[Any, ...]) -> None:
+    """A mode of ours goes off that would change the gradients. Nothing that fails in here reaches
+    the user's loop."""
+    try:
+        before_gradients(args[0] if args else None)
+    except Exception as error:
+        recorder.trip(error)

@@ -4,6 +4,7 @@ and have not changed since the last step that was traced."""
 import ctypes
 import zlib
 from collections.abc import Mapping
+from enum import IntEnum
 from types import CodeType
 from typing import Any, Final
 from weakref import ref
@@ -32,11 +33,20 @@ Fields = tuple[int, Any, int, bool, bool]
 where a step has thousands."""
 
 
+class Code(IntEnum):
+    """Whose a function is."""
+
+    LIBRARYS = 0
+    PROGRAMS = 1
+    CLOSED = 2
+    """A layer of PyTorch's that holds others."""
+
+
 class Known:
     """What is remembered from one traced step to the next."""
 
     def __init__(self) -> None:
-        self.is_program: dict[CodeType, bool] = {}
+        self.code: dict[CodeType, Code] = {}
         self.operators: dict[Any, Operator] = {}
         self.leaves: dict[int, Leaf] = {}
         """By a tensor's identity."""

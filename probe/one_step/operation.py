@@ -5,6 +5,8 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 NOWHERE: Final = -1
+TENSOR: Final = "tensor"
+"""Stands for one among the arguments."""
 
 
 class Work(IntEnum):
@@ -85,3 +87,5 @@ class Step(NamedTuple):
     traced: their numbers are the same in both."""
     filled: Mapping[int, float]
     """Of large matrices among those that are multiplied: the part that is not zero, 0 to 1."""
+    closed: frozenset[int] = frozenset()
+    """Places that call layers of PyTorch's own which hold others: recurrent ones and attention."""

@@ -8,16 +8,17 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from os import sep
+from os.path import join
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from ..circuit_breaker import PACKAGE, is_users
 from ..device.events import Events
-from ..dispatch_modes import ANOTHER, has_other_backward
+from ..dispatch_modes import OTHERS
 from ..loaders import past_overrides
-from .lasting import Fields, Known, Leaves
-from .operation import NOWHERE, Operation, Place, Step, Value, Work
+from .lasting import Code, Fields, Known, Leaves
+from .operation import NOWHERE, TENSOR, Operation, Place, Step, Value, Work
 from .operators import MATRIX_PRODUCTS, Operator, operator_of
 
 MOST_OPERATIONS: Final = 20_000
@@ -25,9 +26,10 @@ MOST_OWN_NS: Final = 800_000_000
 """Of a step, what taking it down costs: then no more of it is."""
 LIBRARIES: Final = re.compile(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3[.0-9]*[/\\]")
 TOO_MUCH: Final = "too many operations"
-TENSOR: Final = "tensor"
-"""Stands for one among the arguments."""
 NOTHING: Final = frozenset[int]()
+RECURRENT: Final = join("nn", "modules", "rnn.py")
+ATTENTION: Final = "multi_head_attention_forward"
+"""PyTorch's file and function of layers that hold others."""
 PRINTED: Final = frozenset({"dtype", "device", "layout", "memory_format"})
 """PyTorch's types of arguments that are as good as their text."""
 
@@ -132,6 +134,9 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
             self.went_back = False
             """A backward has asked for some of it."""
             self.why_not = ""
+            self.calls_others = False
+            self.closed: set[int] = set()
+            """As `Step` has them."""
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -191,9 +196,7 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
                 self.went_back = True
                 of_node, place = self._node_of(node._sequence_nr(), _plain_name(node.name()))
             made = self._node_made(tensors, operator.plain, place, node is None)
-            if has_other_backward(operator.name, tensors):
-                self.why_not = ANOTHER
-                return None
+            self.calls_others = self.calls_others or operator.name in OTHERS
             reads = tuple(map(self.leaves.read, tensors))
             if operator.name in MATRIX_PRODUCTS:
                 self.leaves.count(tensors, reads)
@@ -253,13 +256,18 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
         def _asks(self) -> int:
             """The innermost line of the program."""
             frame: FrameType | None = sys._getframe(3)
+            is_closed = False
             while frame is not None:
                 code = frame.f_code
-                is_program = known.is_program.get(code)
-                if is_program is None:
-                    is_program = known.is_program[code] = _is_program(code.co_filename, torch)
-                if is_program:
-                    return self.places.setdefault((code, frame.f_lineno), len(self.places))
+                whose = known.code.get(code)
+                if whose is None:
+                    whose = known.code[code] = _whose(code, torch)
+                if whose is Code.PROGRAMS:
+                    place = self.places.setdefault((code, frame.f_lineno), len(self.places))
+                    if is_closed:
+                        self.closed.add(place)
+                    return place
+                is_closed = is_closed or whose is Code.CLOSED
                 frame = frame.f_back
             return NOWHERE
 
@@ -291,7 +299,7 @@ def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
         for code, line in mode.places
     )
     lasting, filled = mode.leaves.ended()
-    return Step(operations, places, lasting, filled)
+    return Step(operations, places, lasting, filled, frozenset(mode.closed))
 
 
 def _rows(taken: list[Taken], ns_of: Callable[[Taken], int]) -> Iterator[Operation]:
@@ -327,7 +335,7 @@ def _plain(argument: Any, plain_types: tuple[Any, ...], tensors: list[Any]) -> A
         return TENSOR
     if isinstance(argument, (list, tuple)):
         return tuple(_plain(one, plain_types, tensors) for one in argument)
-    if argument is None or isinstance(argument, (bool, int, float, str)):
+    if argument is None or isinstance(argument, (bool, int, float, complex, str)):
         return type(argument).__name__, argument
     kind = type(argument)
     # Of others no text is asked: a storage would print all of its bytes, one by one from the GPU.
@@ -340,8 +348,11 @@ def _plain_name(node: str) -> str:
     return node.rpartition("Backward")[0].lower()
 
 
-def _is_program(file: str, torch: Any) -> bool:
-    """Whether code of that file is the program's own."""
-    if file.startswith(("<frozen", PACKAGE, torch.__path__[0] + sep)):
-        return False
-    return not LIBRARIES.search(file)
+def _whose(code: CodeType, torch: Any) -> Code:
+    """Whose a function is."""
+    file = code.co_filename
+    if file.startswith(torch.__path__[0] + sep):
+        is_closed = file.endswith(RECURRENT) or code.co_name == ATTENTION
+        return Code.CLOSED if is_closed else Code.LIBRARYS
+    is_library = file.startswith(("<frozen", PACKAGE)) or LIBRARIES.search(file)
+    return Code.LIBRARYS if is_library else Code.PROGRAMS

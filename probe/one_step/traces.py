@@ -8,7 +8,6 @@ for.
 """
 
 import functools
-import gc
 import sys
 from typing import Any, Final
 
@@ -99,8 +98,9 @@ class StepTraces:
                 self._wait(kind, what)
             elif self._on.is_mine:
                 self._follow(self._on, kind, what)
-        except (AttributeError, RuntimeError) as error:
-            # What this torch has not, or a device cannot: it ends itself, and not all watching.
+        except Exception as error:
+            # What this torch has not, a device cannot or no test has met: it ends itself, and not
+            # all watching.
             if is_users(error):
                 raise
             self._abandon()
@@ -140,6 +140,7 @@ class StepTraces:
     def _begin(self, optimizer: int | None) -> None:
         if is_in_backward():
             return  # what is put on in there, autograd takes off
+        begun_ns = self._recorder.now_ns()
         if not _may_trace():
             self._fail()
             return
@@ -151,6 +152,7 @@ class StepTraces:
         self._first = optimizer
         now_ns = self._recorder.now_ns
         self._on = ModeOn(tracer(self._known, now_ns, self._around), self._cut, now_ns() + MOST_NS)
+        self._on.mode.own_ns = now_ns() - begun_ns  # looking through all objects may take 0.2 s
         self._stand_for_compile()
 
     def _end(self, tracing: ModeOn) -> None:
@@ -186,7 +188,7 @@ class StepTraces:
 
     def _cut(self) -> bool:
         """The loop goes no further. False: it cannot be taken off now."""
-        if self._on is None or not self._on.is_innermost:
+        if self._on is None or is_in_backward() or not self._on.is_innermost:
             return False
         mode = self._on.mode
         self._take_off(self._on)
@@ -207,13 +209,7 @@ class StepTraces:
             self._ended = mode
             return
         begun_ns = self._recorder.now_ns()
-        collects = gc.isenabled()
-        gc.disable()  # thousands of tuples, dead by the end: a whole collection takes 150 ms
-        try:
-            self._sum_up(step_of(mode, on_host if around is None else around.times(mode.taken)))
-        finally:
-            if collects:
-                gc.enable()
+        self._sum_up(step_of(mode, on_host if around is None else around.times(mode.taken)))
         self._ended = self._around = None
         ended_ns = self._recorder.now_ns()
         self._again_ns = ended_ns + PAUSE * (mode.own_ns + ended_ns - begun_ns)

@@ -24,6 +24,11 @@ FOLLOWED: Final = 2_500
 """Of these the newest that are followed, and the rest of their step. Their mean is known to a
 fiftieth of their spread: to less than the 5 % within which numbers of workers count as equal, but
 for spreads of more than 2.5 times the mean. Each number costs 0.5 ms then."""
+SAME_UPDATE: Final = (
+    "the same update, where the loss is a mean over samples which do not see each other"
+)
+"""Of one batch for several that are accumulated: not of BatchNorm's statistics, negatives within a
+batch, a state that is carried on, or a mean over what varies from batch to batch."""
 PREFETCH: Final = 2
 """Batches that a worker of a DataLoader makes ahead: `prefetch_factor`'s default."""
 RECEIVING_NS: Final = 1_300_000.0
@@ -31,6 +36,8 @@ RECEIVING_LEAST_NS: Final = 700_000.0
 """What the training thread takes to receive a batch from a worker, whatever its size, where the net
 computes on the same cores: the median and the least of 66 generated runs on two. On more cores
 nobody measured it."""
+LEAST_TO_MERGE: Final = 2
+"""Samples of a batch: those of one at a time may be of any size."""
 SAME_MICRO_BATCHES: Final = 0.8
 """Of the steps: the last of an epoch has fewer."""
 HANDED_NS: Final = 200_000.0
@@ -193,9 +200,13 @@ def _fewest(feeding: Feeding, most: int) -> tuple[int, float]:
     return fewest, times[fewest]
 
 
-def micro_batches(window: StepWindow) -> int | None:
-    """Batches of the one loader that an update has, with a backward for each; None where it is one,
-    or where they differ."""
+def micro_batches(window: StepWindow) -> tuple[int, int] | None:
+    """How many batches of the one loader an update has, with a backward for each, and their size.
+    None where it is one or they differ, and where samples may not be put together: single ones, or
+    of sizes that vary."""
+    loader = training_loader(window)
+    if loader is None or (loader.batch_size or 0) < LEAST_TO_MERGE or loader.varies:
+        return None
     if sum(not one.evaluation for one in window.loaders) > 1:
         return None  # of several tasks, which are no one batch
     each = Counter(
@@ -204,7 +215,8 @@ def micro_batches(window: StepWindow) -> int | None:
         if row.fetches == row.backwards and row.optimizer_steps == row.count
     )
     ((count, rows),) = each.most_common(1) or ((0, 0),)
-    return count if count > 1 and rows >= SAME_MICRO_BATCHES * len(window.steps) else None
+    is_usual = rows >= SAME_MICRO_BATCHES * len(window.steps)
+    return (count, loader.batch_size or 0) if count > 1 and is_usual else None
 
 
 def training_loader(window: StepWindow) -> Loader | None:

@@ -270,6 +270,12 @@ def test_arguments_tell_types_apart() -> None:
     assert "torch.float64" in str(first)
 
 
+def test_complex_numbers_tell_arguments_apart() -> None:
+    step = Traced().step(lambda: [X * (1 + each * 1j) for each in range(3)])
+    asked = {one.arguments for one in step.operations if one.name == "mul"}
+    assert len(asked) == 3
+
+
 def test_too_many_operations_are_not_taken_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracer, "MOST_OPERATIONS", 3)
     mode = tracer.tracer(lasting.Known(), count().__next__)

@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
 from torch.utils.checkpoint import checkpoint
 
-from gpuwatch.probe.one_step import traces
+from gpuwatch.probe.one_step import tracer, traces
 from gpuwatch.probe.one_step.traces import (
     MOST_FAILED,
     PATIENCE,
@@ -182,6 +182,58 @@ def test_a_backward_that_a_mode_makes_another_meets_none(product: Any) -> None:
         loop.step(2)
         assert loop.found() is None
         assert loop.traces.is_over
+
+
+def test_a_mode_goes_off_before_gradients_that_are_asked_for() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        x = torch.ones(4, 8, requires_grad=True)
+        energy = loop.net(x).cumprod(1).sum()
+        torch.autograd.grad(energy, x, create_graph=True)
+        assert not is_on()
+        assert loop.traces.is_over
+
+
+def test_a_graph_from_before_the_mode_is_looked_through() -> None:
+    """A critic's, whose actor's optimizer has stepped meanwhile."""
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM)
+        loss = loop.net(torch.ones(4, 8)).prod(1).sum()
+        loop.step()
+        assert is_on()
+        loss.backward()
+        assert not is_on()
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_no_mode_goes_off_within_the_backward_of_a_reentrant_checkpoint(
+    monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    """Autograd would put it on again behind the backward, for good."""
+
+    def block(v: torch.Tensor) -> torch.Tensor:
+        hidden: torch.Tensor = loop.net(v)
+        return hidden.tanh() if many else hidden.prod(1, keepdim=True)
+
+    with watched() as run:
+        loop = Loop(run)
+        monkeypatch.setattr(tracer, "MOST_OPERATIONS", 12 if many else tracer.MOST_OPERATIONS)
+        for _ in range(3 * MOST_FAILED):
+            run.clock.work(100_000)
+            loop.traces.ask()
+            for _ in range(WARM + 2):
+                x = torch.ones(4, 8, requires_grad=True)
+                for _ in range(2):
+                    block_of = checkpoint(block, x, use_reentrant=True)
+                    block_of.sum().backward()
+                loop.optimizer.step()
+        assert not is_on()
+        assert not is_in_torch_dispatch_mode()
+        assert loop.found() is None
 
 
 def test_a_product_that_nothing_is_learned_through_is_traced() -> None:

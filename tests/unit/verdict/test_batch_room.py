@@ -74,12 +74,14 @@ def test_of_gradients_that_are_accumulated_all_batches_come_at_once() -> None:
     seen = launching(loaders=(loader(4, batch_size=4),), **device_memory(0.3))
     text = larger_batch(accumulating(seen, 4), "why")
     assert text.startswith("one batch of 16 for each update instead of 4 of 4 (60 GiB of 100 GiB")
-    assert text.endswith("1/4 of the launches")
+    assert "1/4 of the launches, why; the same update, where the loss is a mean" in text
     assert larger_batch(accumulating(seen, 8), "why").startswith("batch_size 4 → 16")
     tasks = replace(seen, loaders=(*seen.loaders, loader(4, key=2)))
     assert micro_batches(accumulating(tasks, 2)) is None
+    for one in (loader(4, batch_size=1), loader(4, varies=True)):
+        assert micro_batches(accumulating(replace(seen, loaders=(one,)), 4)) is None
     few = len(seen.steps) // 10
-    assert micro_batches(accumulating(seen, 4, others=few)) == 4
+    assert micro_batches(accumulating(seen, 4, others=few)) == (4, 4)
     assert micro_batches(accumulating(seen, 4, others=5 * few)) is None
 
 

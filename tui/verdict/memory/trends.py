@@ -10,7 +10,7 @@ from typing import Final, Literal
 from ...steps import GpuMemory
 from ..findings import EvidenceSource, Finding
 from ..format import percent, rough_duration, size
-from ..loader import micro_batches
+from ..loader import SAME_UPDATE, micro_batches
 from ..statistics import Slope
 from ..thresholds import memory as limits
 from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
@@ -252,14 +252,12 @@ def larger_batch(window: StepWindow, why: str) -> str:
             f"a larger batch, {why}: the GPU's memory is {percent(room.full)} full, activation "
             "checkpointing (torch.utils.checkpoint) would make room"
         )
-    times, count = room.times_larger, micro_batches(window) or 0
-    if batch is not None and 1 < count <= times:
-        fits = size(room.kept + count * room.activations)
-        return (
-            f"one batch of {count * batch} for each update instead of {count} of {batch} ({fits} "
-            f"of {size(room.limit)} of memory then), the same gradients but for BatchNorm's "
-            f"statistics: 1/{count} of the launches"
-        )
+    times, several = room.times_larger, micro_batches(window)
+    if several is not None and several[0] <= times:
+        count, each = several
+        fits = f"{size(room.kept + count * room.activations)} of {size(room.limit)} of memory then"
+        merged = f"one batch of {count * each} for each update instead of {count} of {each}"
+        return f"{merged} ({fits}): 1/{count} of the launches, {why}; {SAME_UPDATE}"
     then = size(room.kept + times * room.activations)
     fits = f"{then} of {size(room.limit)} of memory then"
     if batch is None:

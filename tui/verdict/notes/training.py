@@ -18,7 +18,7 @@ from ..code_places import (
 )
 from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size, times
-from ..loader import micro_batches, training_loader
+from ..loader import SAME_UPDATE, micro_batches
 from ..memory.trends import batch_room
 from ..on_device import on_device
 from ..place_names import by_user_function, call_at, file_of, path_of, place_name
@@ -101,18 +101,17 @@ def in_bf16(window: StepWindow) -> Note | None:
 def merged_batches(window: StepWindow) -> Note | None:
     """On a CPU, where calling its operations is much of a step that accumulates gradients: a LoRA
     of 4,060 operations and 4 texts four times gained 2.2x by 16 at once (two cores)."""
-    count, seen, total = micro_batches(window), traced(window), spent(window.steps)
-    loader = training_loader(window)
-    batch = None if loader is None else loader.batch_size
-    if count is None or seen is None or batch is None or window.gpu_present or not total.wall_ns:
+    several, seen, total = micro_batches(window), traced(window), spent(window.steps)
+    if several is None or seen is None or window.gpu_present or not total.wall_ns:
         return None
+    count, batch = several
     net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps)
     called_ns = min(limits.NET_NS_AN_OPERATION * seen.operations * total.steps, net_ns)
     gain = speedup_of(called_ns / total.wall_ns * (1 - 1 / count))
     if gain < speedup_of(ENTER_SHARE):
         return None
     text = f"about {times(gain)} by one batch of {count * batch} for each update instead of "
-    text += f"{count} of {batch}: the same gradients, but for BatchNorm's statistics"
+    text += f"{count} of {batch}: {SAME_UPDATE}"
     cost = f"calling its {seen.operations:,} operations takes about "
     return Note(text, cost + f"{percent(called_ns / total.wall_ns)} of a step", "hook", gain=gain)
 

@@ -69,9 +69,12 @@ def needless_products(window: StepWindow) -> Finding | None:
 
 
 def _is_timed(window: StepWindow) -> bool:
-    """A traced step has the time of layers on gathered rows (`traced_operations`)."""
+    """A traced step has the time of layers on gathered rows (`traced_operations`), and it is much
+    of it."""
     seen = traced(window)
-    return window.gpu_present and seen is not None and seen.gathered is not None
+    if seen is None or seen.gathered is None:
+        return False
+    return window.gpu_present and seen.gathered.us >= CONTRIBUTOR * seen.us
 
 
 def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:

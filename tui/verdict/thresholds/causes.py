@@ -123,7 +123,7 @@ the time, for attention goes by their square and what is kept for the backward l
 NET_NS_AN_OPERATION: Final = 12_000.0
 """The same for each operation of a traced step: 13 us by the tensors of a transformer, which have
 8 operations each; adapters train few of many (a LoRA of 4,060 operations in 62 ms on two cores:
-72 % less padding gave 1.2x, which is 11 us; 2.0x was said by its 32 tensors)."""
+72 % less padding gave 1.2x, which is 11 us; by its 32 trained tensors 2.0x)."""
 TOKENS_GIVE_ON_GPU: Final = 0.95
 """What fewer tokens give of what is expected of kernels that take as much less: 1.67x of 1.74x
 (BERT in fp32, texts of 20 to 300 words, H200), which no second run has tested."""
