@@ -13,7 +13,14 @@ from typing import Any, Final
 
 from ..circuit_breaker import is_users
 from ..device.events import find_events
-from ..dispatch_modes import ANOTHER, ModeOn, compiles, is_captured, is_in_backward
+from ..dispatch_modes import (
+    ANOTHER,
+    ModeOn,
+    compiles,
+    holds_compiled,
+    is_captured,
+    is_in_backward,
+)
 from ..peers import are_commands_off
 from ..recorder import Recorder
 from ..wire.marks import (
@@ -85,8 +92,13 @@ class StepTraces:
         self.is_over = are_commands_off()
 
     def ask(self) -> None:
-        """Trace a step, where one is due. Called by the publisher."""
-        if self._recorder.on and not self.is_over and self._recorder.now_ns() >= self._again_ns:
+        """Trace a step, where one is due. Called by the publisher, which has time to look for what
+        was compiled."""
+        if not self._recorder.on or self.is_over or self._recorder.now_ns() < self._again_ns:
+            return
+        if holds_compiled():
+            self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
+        else:
             self._recorder.trace_with(self.at)
 
     def at(self, kind: int, what: Any) -> None:
@@ -140,7 +152,6 @@ class StepTraces:
     def _begin(self, optimizer: int | None) -> None:
         if is_in_backward():
             return  # what is put on in there, autograd takes off
-        begun_ns = self._recorder.now_ns()
         if not _may_trace():
             self._fail()
             return
@@ -152,7 +163,6 @@ class StepTraces:
         self._first = optimizer
         now_ns = self._recorder.now_ns
         self._on = ModeOn(tracer(self._known, now_ns, self._around), self._cut, now_ns() + MOST_NS)
-        self._on.mode.own_ns = now_ns() - begun_ns  # looking through all objects may take 0.2 s
         self._stand_for_compile()
 
     def _end(self, tracing: ModeOn) -> None:
