@@ -162,7 +162,7 @@ class LoopOperations(msgspec.Struct, frozen=True, array_like=True):
 
 class GatheredOperations(msgspec.Struct, frozen=True, array_like=True):
     """What layers of one step take for rows that were gathered, repeated or made larger before
-    them, and not behind."""
+    them, where the layers could come first."""
 
     place: str
     """The line with most of it."""

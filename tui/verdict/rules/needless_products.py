@@ -17,7 +17,7 @@ from ..scoring import of_net
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..traced_places import traced
+from ..traced_places import shown, traced
 from ..window import StepWindow
 
 OF_ARITHMETIC: Final = (0.8, 0.6, 1.0)
@@ -45,6 +45,7 @@ PRODUCTS: Final = re.compile(
 )
 LOSSES: Final = re.compile(r"(cross_entropy|nll_loss|log_softmax) \(torch/nn/functional\.py")
 UPSAMPLES: Final = re.compile(r"interpolate \(torch/nn/functional\.py")
+GATHERED: Final = "gathered-rows"
 LAYER_FIRST: Final = "the layer first, and then gather, repeat or upsample what it gives"
 DERIVATIVES: Final = "torch.autograd.grad("
 AT_ONCE: Final = "torch.autograd.grad(y, (x, t)) for all inputs at once"
@@ -99,7 +100,7 @@ def _computed_again(window: StepWindow, same: SameProducts) -> Finding | None:
 
 
 def _gathered_before(window: StepWindow, gathered: RowProducts) -> Finding | None:
-    of_rows = (window, gathered, "gathered-rows", "for rows that are there already", "can differ")
+    of_rows = (window, gathered, GATHERED, "for rows that are there already", "can differ")
     return _of_rows(
         *of_rows,
         _spared(window, gathered, of_gathers=1.0 - gathered.outputs / max(1, gathered.inputs)),
@@ -168,7 +169,11 @@ def _of_rows(
     if not window.gpu_present:
         text = f"that is {percent(spared.mean)} of the forward by its samples"
         evidence.append(Evidence(text, "py-spy", spared.mean))
-    where = _most([one for one in forward_of_net(window) if PRODUCTS.match(one.frame)])
+    seen = traced(window)
+    timed = None if seen is None or sub != GATHERED else seen.gathered
+    # Of the samples of all products most may be another layer's.
+    layers = [one for one in forward_of_net(window) if PRODUCTS.match(one.frame)]
+    where = _most(layers) if timed is None else shown(timed.place)
     first, *others = advices
     headline = f"layers take {percent(share.mean)} of each step {for_which}"
     named = first + (f": {where}" if where else "")

@@ -15,7 +15,7 @@ from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..traced_places import FUSED, shown, source, traced
 from ..window import StepWindow
-from .needless_products import LAYER_FIRST
+from .needless_products import GATHERED, LAYER_FIRST
 
 BACK: Final = (0.95, 0.75, 1.0)
 """Of what such operations took as they were timed one by one: a device does some beside others, and
@@ -175,9 +175,7 @@ def _gathered(window: StepWindow, seen: StepOperations) -> Finding | None:
     text += f"{early.outputs:,}: such layers take {percent(part)} of the operations' time in a "
     text += "traced step for the others"
     headline = "layers take {share} of each step for rows that are there already"
-    return _found(
-        window, "gathered-rows", (part, OF_GATHERED), headline, text, f"{LAYER_FIRST}: {where}"
-    )
+    return _found(window, GATHERED, (part, OF_GATHERED), headline, text, f"{LAYER_FIRST}: {where}")
 
 
 def _found(

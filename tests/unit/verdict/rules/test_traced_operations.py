@@ -132,6 +132,11 @@ def test_what_is_timed_is_not_guessed_from_arithmetic() -> None:
     assert seen.settings is not None
     both = replace(seen, settings=structs.replace(seen.settings, gathered_products=rows))
     assert needless_products(both) is None
+    small = structs.replace(SEEN, gathered=structs.replace(EARLY, us=2_000))
+    little = structs.replace(seen.settings, gathered_products=rows, step_operations=small)
+    found = needless_products(replace(seen, settings=little))
+    assert found is not None
+    assert found.advice[0].endswith(": head (train.py:7)"), "its place is known all the same"
     untimed = structs.replace(seen.settings, gathered_products=rows, step_operations=SEEN)
     assert needless_products(replace(seen, settings=untimed)) is not None
 
