@@ -31,6 +31,11 @@ def innermost_mode() -> Any:
     return torch._C._get_dispatch_stack_at(count - 1) if count else None
 
 
+def operator_name(func: Any) -> str:
+    """ "mm" of a dispatched function, whichever overload; its text of what is none."""
+    return str(getattr(getattr(func, "_overloadpacket", None), "__name__", func))
+
+
 def is_in_backward() -> bool:
     """The thread goes through a graph, and will be given back the modes that it had before: one
     that goes off in there is on again then, and one that goes on is lost. True where that cannot be
@@ -119,8 +124,13 @@ class ModeOn:
         taken away and put back."""
         return innermost_mode() is self.mode
 
+    @property
+    def can_go(self) -> bool:
+        """It is the innermost, and the thread in no backward, behind which it would be on again."""
+        return self.is_innermost and not is_in_backward()
+
     def off(self) -> None:
-        """Take it off, where it is the innermost."""
+        """Take it off, where it can go."""
         self.mode.__exit__(None, None, None)
         self.lost()
 

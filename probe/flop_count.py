@@ -21,6 +21,7 @@ from .dispatch_modes import (
     innermost_mode,
     is_captured,
     is_in_backward,
+    operator_name,
 )
 from .recorder import Recorder
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
@@ -93,7 +94,7 @@ class FlopCount:
 
     def _cut(self) -> bool:
         """Off before the step's end. False: it cannot be taken off now."""
-        if self._on is None or is_in_backward() or not self._on.is_innermost:
+        if self._on is None or not self._on.can_go:
             return False
         why = self._on.mode.why_not or "the step did not end"
         self._on.off()
@@ -142,7 +143,6 @@ def _counting() -> Any:
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            self.calls_others = self.calls_others or _name_of(func) in OTHERS
             out = func(*args, **kwargs)
             try:
                 self._add(func, args, kwargs, out)
@@ -153,7 +153,8 @@ def _counting() -> Any:
             return out
 
         def _add(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-            packet, name = getattr(func, "_overloadpacket", None), _name_of(func)
+            packet, name = getattr(func, "_overloadpacket", None), operator_name(func)
+            self.calls_others = self.calls_others or name in OTHERS
             if name.startswith(ATTENTION):
                 self.flops += _attention(args, "backward" in name)
             elif (formula := flop_registry.get(packet)) is not None:
@@ -163,7 +164,3 @@ def _counting() -> Any:
 
     made: Any = Counting
     return made()
-
-
-def _name_of(func: Any) -> str:
-    return getattr(getattr(func, "_overloadpacket", None), "__name__", "")

@@ -11,7 +11,6 @@ import sys
 from threading import get_ident
 from typing import Any, Final
 
-from ..dispatch_modes import before_gradients
 from ..recorder import Recorder
 from ..wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE, word_of
 from . import Detach, replace
@@ -68,6 +67,8 @@ def _attach(
 def _before(recorder: Recorder, args: tuple[Any, ...]) -> None:
     """A mode of ours goes off that would change the gradients. Nothing that fails in here reaches
     the user's loop."""
+    from ..dispatch_modes import before_gradients  # most runs never have a mode on
+
     try:
         before_gradients(args[0] if args else None)
     except Exception as error:

@@ -7,13 +7,9 @@ from collections.abc import Iterable
 from math import prod
 from typing import Final, NamedTuple
 
-from .operation import NOWHERE, TENSOR, Operation, Step, Value, Work
+from ..settings.gathered import DEEPEST, LEAST_WIDTH, MOST_WIDER
+from .operation import NOWHERE, TENSOR, Operation, Step, Value, Work, readers_of
 
-LEAST_WIDTH: Final = 16
-MOST_WIDER: Final = 2
-"""As of `settings.gathered`."""
-DEEPEST: Final = 64
-"""Operations from a gather to a layer, at the most."""
 INDEXED: Final = ("index_select", "index", "embedding")
 UPSAMPLES: Final = ("upsample_", "_upsample_")
 """Names begin with it; of the backward too, which is known by its node."""
@@ -29,8 +25,6 @@ CONVOLUTION: Final = "convolution"
 ADDMM: Final = "addmm"
 OPERAND: Final = {"mm": 0, ADDMM: 1, CONVOLUTION: 0}
 """Which of what a product reads has the rows."""
-STRIDED: Final = 4
-"""Parts of the view of a strided tensor."""
 BACK: Final = 2.0
 """Times as long as a gather the sum of its gradients takes, which a table without one spares."""
 
@@ -87,7 +81,8 @@ Times = tuple[float, float]
 
 def early_gathers(step: Step) -> EarlyGathers | None:
     """None where nothing would be gained."""
-    back, readers = _backwards(step), _readers(step)
+    back = _backwards(step)
+    readers = readers_of(one for one in step.operations if not one.in_backward)
     groups: dict[int, list[_Layer]] = defaultdict(list)
     for each in _layers(step):
         groups[id(each.one if each.rows.gather is None else each.rows.gather)].append(each)
@@ -154,13 +149,14 @@ def _layers(step: Step) -> Iterable[_Layer]:
         if layer is None or one.place in step.closed:
             continue
         yield layer
-        source, made_of = layer.rows, one.makes[0].view[1]
+        source = layer.rows
         if not (source.is_larger or source.is_apart) and _has_plain_bias(one):
-            distinct = layer.part * layer.size
-            results = source._replace(
-                distinct=distinct, sizes=made_of, gathered=layer.outputs, way=()
+            held[one.makes[0].storage] = source._replace(
+                distinct=layer.part * layer.size,
+                sizes=one.makes[0].view[1],
+                gathered=layer.outputs,
+                way=(),
             )
-            held[one.makes[0].storage] = results
 
 
 def _has_plain_bias(one: Operation) -> bool:
@@ -171,7 +167,7 @@ def _has_plain_bias(one: Operation) -> bool:
 def _made(one: Operation, rows: _Rows | None, held: dict[int, _Rows]) -> _Rows | None:
     """What an operation puts into the storage that it makes; None of rows of their own."""
     source, made = one.reads[:1], one.makes[0]
-    if not source or not _is_strided(made) or not _is_strided(source[0]):
+    if not source or not (made.is_strided and source[0].is_strided):
         return None
     if one.name in INDEXED:
         return _indexed(one)
@@ -179,8 +175,7 @@ def _made(one: Operation, rows: _Rows | None, held: dict[int, _Rows]) -> _Rows |
         sizes, before = made.view[1], source[0].view[1]
         is_picture = 2 < len(sizes) == len(before) and sizes[:2] == before[:2]
         distinct = before[0] * prod(before[2:])
-        larger = _Rows(distinct, sizes, one, sizes[1], is_larger=True) if is_picture else None
-        return larger
+        return _Rows(distinct, sizes, one, sizes[1], is_larger=True) if is_picture else None
     if one.name == CAT:
         return _put_together(one, held)
     if rows is not None and made.view[1] == source[0].view[1] and _keeps_rows(one, rows):
@@ -215,7 +210,7 @@ def _repeated(one: Operation) -> _Rows | None:
 def _put_together(one: Operation, held: dict[int, _Rows]) -> _Rows | None:
     """Of rows that are put side by side a product is the sum of those of each part."""
     sizes = one.makes[0].view[1]
-    parts = [each.view[1] for each in one.reads if _is_strided(each)]
+    parts = [each.view[1] for each in one.reads if each.is_strided]
     if len(sizes) < len(("rows", "width")) or len(parts) != len(one.reads):
         return None
     if any(part[:-1] != sizes[:-1] for part in parts):
@@ -253,7 +248,7 @@ def _keeps_rows(one: Operation, rows: _Rows) -> bool:
 def _layer_of(one: Operation, held: dict[int, _Rows]) -> _Layer | None:
     """None of one that could not come first, or whose rows all differ."""
     at = OPERAND.get(one.name)
-    if at is None or len(one.reads) <= at or not _is_strided(one.reads[at]):
+    if at is None or len(one.reads) <= at or not one.reads[at].is_strided:
         return None
     operand, rows = one.reads[at], held.get(one.reads[at].storage)
     if rows is None or rows.is_larger != (one.name == CONVOLUTION):
@@ -289,16 +284,6 @@ def _with_back(one: Operation, back: dict[int, Times]) -> Times:
     return one.ns + behind[0], one.host_ns + behind[1]
 
 
-def _readers(step: Step) -> dict[int, set[int]]:
-    """Operations of the forward that read a storage, by identity."""
-    found: dict[int, set[int]] = defaultdict(set)
-    for one in step.operations:
-        if one.work is not Work.VIEW and not one.in_backward:
-            for each in one.reads:
-                found[each.storage].add(id(one))
-    return found
-
-
 def _backwards(step: Step) -> dict[int, Times]:
     """What goes back through each node. What a checkpoint computes again there makes nodes."""
     found: dict[int, Times] = {}
@@ -307,7 +292,3 @@ def _backwards(step: Step) -> dict[int, Times]:
             ns, host_ns = found.get(one.of_node, (0.0, 0.0))
             found[one.of_node] = ns + one.ns, host_ns + one.host_ns
     return found
-
-
-def _is_strided(value: Value) -> bool:
-    return len(value.view) == STRIDED

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Final, NamedTuple
 
-from .operation import NOWHERE, Operation, Step, Work
+from .operation import NOWHERE, Operation, Step, Work, readers_of
 
 LEFT: Final = 1.0
 
@@ -36,12 +36,12 @@ def functions_of(step: Step) -> list[FunctionTime]:
         if one.place != NOWHERE and one.work is not Work.VIEW:
             place = step.places[one.place]
             groups[place.file, place.function].append(one)
-    readers = _readers(step)
+    readers = readers_of(step.operations)
     found = [_time_of(group, readers) for group in groups.values()]
     return sorted(found, key=lambda one: one.ns, reverse=True)
 
 
-def _time_of(group: list[Operation], readers: dict[int, list[int]]) -> FunctionTime:
+def _time_of(group: list[Operation], readers: dict[int, set[int]]) -> FunctionTime:
     lines: dict[int, int] = defaultdict(int)
     names: dict[str, int] = defaultdict(int)
     for one in group:
@@ -70,7 +70,7 @@ def _time_of(group: list[Operation], readers: dict[int, list[int]]) -> FunctionT
     )
 
 
-def _left(fusible: list[Operation], readers: dict[int, list[int]]) -> float:
+def _left(fusible: list[Operation], readers: dict[int, set[int]]) -> float:
     """Of the bytes that operations read and make, those that they would as one kernel."""
     own = {id(one) for one in fusible}
     made: set[int] = set()
@@ -89,16 +89,6 @@ def _left(fusible: list[Operation], readers: dict[int, list[int]]) -> float:
                 continue
             made.add(each.storage)
             reading = readers.get(each.storage)
-            if one.is_kept or not reading or any(reader not in own for reader in reading):
+            if one.is_kept or not reading or not reading <= own:
                 outside += each.bytes
     return min(1.0, outside / whole) if whole else LEFT
-
-
-def _readers(step: Step) -> dict[int, list[int]]:
-    """Of each storage the operations that read it, views' among them, by identity."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for one in step.operations:
-        if one.work is not Work.VIEW:
-            for each in one.reads:
-                found[each.storage].append(id(one))
-    return found

@@ -11,8 +11,6 @@ LEAST_TURNS: Final = 16
 """Fewer are heads, scales, or nets of an ensemble."""
 MOST_LINES: Final = 8
 """Lines that are followed through a step: those that take most of it on the host."""
-SPARSE: Final = 3
-"""Parts of the view of a sparse tensor, of which there are four else."""
 ALIKE: Final = 0.9
 """Of a line's operations, those whose rows have the sizes which most of them have: texts differ in
 length, and can be padded."""
@@ -88,7 +86,7 @@ def _are_alike(operations: list[Operation]) -> bool:
     weights: dict[str, set[int]] = defaultdict(set)
     for one in operations:
         sizes = tuple(
-            (len(each.view[1]), each.view[1][1:]) for each in one.makes if len(each.view) > SPARSE
+            (len(each.view[1]), each.view[1][1:]) for each in one.makes if each.is_strided
         )
         asked[one.name][sizes, _fractions(one.arguments)] += 1
         weights[one.name] |= {each.storage for each in one.reads if each.is_weight}

@@ -1,10 +1,13 @@
 """One operation of a step that was traced, and what is known of all of them."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 NOWHERE: Final = -1
+STRIDED: Final = 4
+"""Parts of the view of a strided tensor."""
 TENSOR: Final = "tensor"
 """Stands for one among the arguments."""
 
@@ -32,6 +35,11 @@ class Value(NamedTuple):
     on_host: bool
     is_weight: bool = False
     """It is there before the step, and a gradient is made for it."""
+
+    @property
+    def is_strided(self) -> bool:
+        """Its view has sizes and strides: of a sparse tensor it has neither offset nor strides."""
+        return len(self.view) == STRIDED
 
 
 class Operation(NamedTuple):
@@ -89,3 +97,13 @@ class Step(NamedTuple):
     """Of large matrices among those that are multiplied: the part that is not zero, 0 to 1."""
     closed: frozenset[int] = frozenset()
     """Places that call layers of PyTorch's own which hold others: recurrent ones and attention."""
+
+
+def readers_of(operations: Iterable[Operation]) -> dict[int, set[int]]:
+    """Of each storage the operations that read it, views' among them, by identity."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for one in operations:
+        if one.work is not Work.VIEW:
+            for each in one.reads:
+                found[each.storage].add(id(one))
+    return found

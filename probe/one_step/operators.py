@@ -3,6 +3,7 @@
 import sys
 from typing import Any, Final, NamedTuple
 
+from ..dispatch_modes import operator_name
 from .operation import Work
 
 _REDUCTIONS: Final = """
@@ -41,7 +42,7 @@ class Operator(NamedTuple):
 def operator_of(func: Any) -> Operator:
     """What a dispatched function does."""
     tags: Any = sys.modules["torch"].Tag
-    name = str(getattr(getattr(func, "_overloadpacket", None), "__name__", func))
+    name = operator_name(func)
     is_random = tags.nondeterministic_seeded in func.tags or func.namespace != "aten"
     is_random = is_random or any(part in name for part in STATEFUL)
     fusible = tags.pointwise in func.tags or not FUSIBLE.isdisjoint((name, name.rstrip("_")))

@@ -115,13 +115,16 @@ class StepTraces:
             # all watching.
             if is_users(error):
                 raise
-            self._abandon()
+            self._abandon(f"{type(error).__name__}: {str(error)[:200]}")
 
-    def _abandon(self) -> None:
+    def _abandon(self, why: str) -> None:
+        """For good. A mode that cannot go off now does at a later mark."""
         self.is_over, self._ended = True, None
-        if self._on is not None and self._on.is_innermost:
-            self._take_off(self._on)
-        self._recorder.trace_with(None)
+        if self._on is None:
+            self._recorder.trace_with(None)
+        else:
+            self._on.mode.why_not = why
+            self._cut()
 
     def _wait(self, kind: int, what: Any) -> None:
         if kind == OPTIMIZER_ENTER:
@@ -156,7 +159,7 @@ class StepTraces:
             self._fail()
             return
         if not (self._summaries or bears_subclasses()):
-            self._abandon()
+            self._abandon("this torch breaks tensors of own types below a mode")
             return
         events = find_events()
         self._around = None if events is None else DeviceTimes(events)
@@ -166,7 +169,7 @@ class StepTraces:
         self._stand_for_compile()
 
     def _end(self, tracing: ModeOn) -> None:
-        if is_in_backward() or not tracing.is_innermost:
+        if not tracing.can_go:
             return  # a mode of the user's lies on ours: at the end of a later step
         self._take_off(tracing)
         if tracing.mode.why_not or not tracing.mode.went_back:
@@ -198,7 +201,7 @@ class StepTraces:
 
     def _cut(self) -> bool:
         """The loop goes no further. False: it cannot be taken off now."""
-        if self._on is None or is_in_backward() or not self._on.is_innermost:
+        if self._on is None or not self._on.can_go:
             return False
         mode = self._on.mode
         self._take_off(self._on)
@@ -208,7 +211,7 @@ class StepTraces:
 
     def _fail(self) -> None:
         self._failed += 1
-        self.is_over = self._failed >= MOST_FAILED
+        self.is_over = self.is_over or self._failed >= MOST_FAILED
         self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
         self._recorder.trace_with(None)
 

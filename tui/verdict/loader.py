@@ -200,10 +200,25 @@ def _fewest(feeding: Feeding, most: int) -> tuple[int, float]:
     return fewest, times[fewest]
 
 
-def micro_batches(window: StepWindow) -> tuple[int, int] | None:
-    """How many batches of the one loader an update has, with a backward for each, and their size.
-    None where it is one or they differ, and where samples may not be put together: single ones, or
-    of sizes that vary."""
+@dataclass(frozen=True, slots=True)
+class MicroBatches:
+    """Of an update that accumulates gradients."""
+
+    count: int
+    size: int
+    """Samples of each."""
+
+    @property
+    def merged(self) -> str:
+        """ "one batch of 16 for each update instead of 4 of 4"."""
+        whole = self.count * self.size
+        return f"one batch of {whole} for each update instead of {self.count} of {self.size}"
+
+
+def micro_batches(window: StepWindow) -> MicroBatches | None:
+    """The batches of the one loader that an update has, with a backward for each. None where it is
+    one or they differ, and where samples may not be put together: single ones, or of sizes that
+    vary."""
     loader = training_loader(window)
     if loader is None or (loader.batch_size or 0) < LEAST_TO_MERGE or loader.varies:
         return None
@@ -216,7 +231,7 @@ def micro_batches(window: StepWindow) -> tuple[int, int] | None:
     )
     ((count, rows),) = each.most_common(1) or ((0, 0),)
     is_usual = rows >= SAME_MICRO_BATCHES * len(window.steps)
-    return (count, loader.batch_size or 0) if count > 1 and is_usual else None
+    return MicroBatches(count, loader.batch_size or 0) if count > 1 and is_usual else None
 
 
 def training_loader(window: StepWindow) -> Loader | None:

@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
 from torch.utils.checkpoint import checkpoint
 
+from gpuwatch.probe.dispatch_modes import is_in_backward
 from gpuwatch.probe.one_step import tracer, traces
 from gpuwatch.probe.one_step.traces import (
     MOST_FAILED,
@@ -235,6 +236,28 @@ def test_no_mode_goes_off_within_the_backward_of_a_reentrant_checkpoint(
         assert not is_on()
         assert not is_in_torch_dispatch_mode()
         assert loop.found() is None
+
+
+def test_a_failure_within_a_backward_leaves_no_mode_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow = traces.StepTraces._follow
+
+    def fails_within(one: traces.StepTraces, *mark: Any) -> None:
+        if is_in_backward():
+            raise ValueError
+        follow(one, *mark)
+
+    monkeypatch.setattr(traces.StepTraces, "_follow", fails_within)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        for _ in range(WARM + 3):
+            x = torch.ones(4, 8, requires_grad=True)
+            checkpoint(loop.net, x, use_reentrant=True).sum().backward()
+            loop.optimizer.step()
+        assert not is_on()
+        assert not is_in_torch_dispatch_mode()
+        assert loop.traces.is_over
+        assert not run.failures
 
 
 def test_a_product_that_nothing_is_learned_through_is_traced() -> None:

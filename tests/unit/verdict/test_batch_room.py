@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gpuwatch.tui.settings import Settings, StepOperations
-from gpuwatch.tui.verdict.loader import micro_batches
+from gpuwatch.tui.verdict.loader import MicroBatches, micro_batches
 from gpuwatch.tui.verdict.memory.trends import batch_room, larger_batch
 from gpuwatch.tui.verdict.notes.training import memory_full, merged_batches
 from gpuwatch.tui.verdict.window import StepWindow
@@ -81,7 +81,7 @@ def test_of_gradients_that_are_accumulated_all_batches_come_at_once() -> None:
     for one in (loader(4, batch_size=1), loader(4, varies=True)):
         assert micro_batches(accumulating(replace(seen, loaders=(one,)), 4)) is None
     few = len(seen.steps) // 10
-    assert micro_batches(accumulating(seen, 4, others=few)) == (4, 4)
+    assert micro_batches(accumulating(seen, 4, others=few)) == MicroBatches(4, 4)
     assert micro_batches(accumulating(seen, 4, others=5 * few)) is None
 
 

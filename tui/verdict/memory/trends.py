@@ -252,14 +252,14 @@ def larger_batch(window: StepWindow, why: str) -> str:
             f"a larger batch, {why}: the GPU's memory is {percent(room.full)} full, activation "
             "checkpointing (torch.utils.checkpoint) would make room"
         )
-    times, several = room.times_larger, micro_batches(window)
-    if several is not None and several[0] <= times:
-        count, each = several
-        fits = f"{size(room.kept + count * room.activations)} of {size(room.limit)} of memory then"
-        merged = f"one batch of {count * each} for each update instead of {count} of {each}"
-        return f"{merged} ({fits}): 1/{count} of the launches, {why}; {SAME_UPDATE}"
+    several = micro_batches(window)
+    if several is not None and several.count > room.times_larger:
+        several = None
+    times = room.times_larger if several is None else several.count
     then = size(room.kept + times * room.activations)
     fits = f"{then} of {size(room.limit)} of memory then"
+    if several is not None:
+        return f"{several.merged} ({fits}): 1/{times} of the launches, {why}; {SAME_UPDATE}"
     if batch is None:
         return f"a batch {times} times as large ({fits}): {why}"
     larger = batch * times

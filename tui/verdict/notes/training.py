@@ -104,14 +104,12 @@ def merged_batches(window: StepWindow) -> Note | None:
     several, seen, total = micro_batches(window), traced(window), spent(window.steps)
     if several is None or seen is None or window.gpu_present or not total.wall_ns:
         return None
-    count, batch = several
     net_ns = sum(row.forward_ns + row.backward_ns for row in window.steps)
     called_ns = min(limits.NET_NS_AN_OPERATION * seen.operations * total.steps, net_ns)
-    gain = speedup_of(called_ns / total.wall_ns * (1 - 1 / count))
+    gain = speedup_of(called_ns / total.wall_ns * (1 - 1 / several.count))
     if gain < speedup_of(ENTER_SHARE):
         return None
-    text = f"about {times(gain)} by one batch of {count * batch} for each update instead of "
-    text += f"{count} of {batch}: {SAME_UPDATE}"
+    text = f"about {times(gain)} by {several.merged}: {SAME_UPDATE}"
     cost = f"calling its {seen.operations:,} operations takes about "
     return Note(text, cost + f"{percent(called_ns / total.wall_ns)} of a step", "hook", gain=gain)
 
