@@ -201,6 +201,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     host_copies: HostCopies | None = None
     loop: LoopOperations | None = None
     gathered: GatheredOperations | None = None
+    on_host: NeedlessOperations | None = None
+    """What a step on a GPU computes on the CPU; None from a probe that does not say."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -1,12 +1,13 @@
 """What a traced step has shown, as it is sent."""
 
+from collections import defaultdict
 from typing import Any, Final, NamedTuple
 
 from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
 from .needless import Needless, by_zeros
-from .operation import NOWHERE, Operation, Step
+from .operation import NOWHERE, Operation, Step, Work
 
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
@@ -58,6 +59,7 @@ class Summary(NamedTuple):
     host_copies: Row
     loop: Row | None
     gathered: Row | None
+    on_host: Row | None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -91,6 +93,28 @@ def _copied(one: Operation) -> tuple[int, int] | None:
     return (source.storage, source.bytes) if source.on_host else None
 
 
+def on_host(step: Step) -> Needless | None:
+    """What a step on a device computes from tensors on the host, and leaves there."""
+    if all(value.on_host for one in step.operations for value in one.makes):
+        return None
+    own = [
+        one
+        for one in step.operations
+        if one.work is not Work.VIEW and one.makes and _stays_on_host(one)
+    ]
+    if not own:
+        return None
+    lines: dict[int, int] = defaultdict(int)
+    for one in own:
+        lines[one.place] += one.host_ns
+    whole = sum(lines.values())
+    return Needless(whole, whole, len(own), max(lines, key=lines.__getitem__))
+
+
+def _stays_on_host(one: Operation) -> bool:
+    return all(value.on_host for value in (*one.reads, *one.makes))
+
+
 def summary_of(step: Step, found: Found) -> Summary:
     """Of one step."""
     whole = sum(one.ns for one in step.operations)
@@ -104,7 +128,7 @@ def summary_of(step: Step, found: Found) -> Summary:
         if one.ns >= LEAST_PART * whole
     )
     zeros, loop, copied = by_zeros(step), largest_loop(step), host_copies(step)
-    early = early_gathers(step)
+    early, computed = early_gathers(step), on_host(step)
     constant, repeated, unread, scattered = (
         None if one is None else _needless(step, one) for one in found
     )
@@ -121,6 +145,7 @@ def summary_of(step: Step, found: Found) -> Summary:
         host_copies=(*copied[:3], _place(step, copied.made_at)),
         loop=None if loop is None else (*_needless(step, loop), loop.turns),
         gathered=None if early is None else (*_needless(step, early), *early.layer),
+        on_host=None if computed is None else _needless(step, computed),
     )
 
 

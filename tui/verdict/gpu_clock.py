@@ -23,7 +23,7 @@ from .loader import training_loader
 from .on_device import first_known, idle_of, on_device, paired
 from .place_names import own_frame
 from .stack_samples import FrameShare
-from .statistics import Share, at_most, beyond
+from .statistics import Share, at_most, beyond, times, within_one
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
 from .thresholds.hysteresis import CONTRIBUTOR
@@ -265,6 +265,18 @@ def crossing(window: StepWindow) -> float:
     if sent < limits.CROSSING_BACK * received or sent_bytes(window) < limits.CROSSING_BYTES:
         return 0.0
     return min(1.0, sent * 1e6 / limits.CROSSING_BYTES_PER_S)
+
+
+def computed_in_trace(window: StepWindow) -> Share:
+    """The part of a step, 0 to 1, for which operations on tensors of the CPU keep a GPU waiting, by
+    the clock of a traced step: what the GPU has queued as a step begins lasts so long. Nothing
+    where no step was traced."""
+    seen, device = traced(window), on_device(window)
+    computed = None if seen is None else seen.on_host
+    if computed is None or device is None:
+        return Share(0.0, 0.0, 0.0)
+    part = (1e3 * computed.us - (device.lag_ns or 0)) / device.step_ns
+    return times(Share(*limits.OF_ANOTHER_STEP), within_one(part))
 
 
 def computing(place: FrameShare) -> bool:

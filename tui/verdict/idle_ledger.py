@@ -31,7 +31,7 @@ from .code_places import (
 )
 from .cpu_wait import asleep, seen_before_the_net
 from .findings import EvidenceSource
-from .gpu_clock import copies, crossing, too_long_to_launch, unmeasured
+from .gpu_clock import computed_in_trace, copies, crossing, too_long_to_launch, unmeasured
 from .on_device import OnDevice, counted_by, idle_of, on_device, paired
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
@@ -134,7 +134,8 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
             # that do.
             beside: IdlePart = "input" if crowded(window) else "launch"
             by_lines = too_long_to_launch(window, min(dry, account.left)).mean
-            on_host = account.take("host", min(dry, max(crossing(window), by_lines)))
+            computed = max(crossing(window), by_lines, _computed(account, window))
+            on_host = account.take("host", min(dry, computed))
             account.take(beside, dry - on_host)
     account.take("unexplained", 1.0)
     busy = max(0.0, 1.0 - sum(account.taken.values()))
@@ -142,6 +143,13 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
         account.taken[part] = amount
     source = counted_by(activity) if known and activity is not None else "event"
     return IdleLedger(account.taken, source, on_host)
+
+
+def _computed(account: _Account, window: StepWindow) -> float:
+    """What a traced step computes on the CPU, 0 to 1, but for as much as may be the host's
+    between the phases, or of a batch that no mark shows to be made."""
+    other = account.taken["host"] + (0.0 if window.sees_loading else account.taken["input"])
+    return max(0.0, computed_in_trace(window).mean - other)
 
 
 def exposed_wait(window: StepWindow) -> float:

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from gpuwatch.probe.one_step import functions, lasting, loops, tracer
+from gpuwatch.probe.one_step.needless import Needless
 from gpuwatch.probe.one_step.operation import NOWHERE, Operation, Step, Value, Work
 from gpuwatch.probe.one_step.operators import operator_of
-from gpuwatch.probe.one_step.summary import HostCopies, host_copies
+from gpuwatch.probe.one_step.summary import HostCopies, host_copies, on_host
 from tests.unit.probe.traced import BEARS_SUBCLASSES, SIZE, Traced, X
 
 pytestmark = BEARS_SUBCLASSES
@@ -127,6 +128,27 @@ def test_copies_to_a_device_and_those_that_hold_no_data() -> None:
         {},
     )
     assert host_copies(step) == HostCopies(2, 1_000, 800, 7)
+
+
+def test_what_a_step_on_a_device_computes_on_the_host() -> None:
+    """A copy to the device, and what reads it back, wait for that; a step without one is all on
+    the host."""
+    rays, picked, batch = (Value(number, None, 800, True) for number in (1, 2, 3))
+    on_device = Value(4, None, 0, False)
+    own = (
+        operation("stack", (rays,), (picked,), place=7, host_ns=3_000),
+        operation("index", (picked,), (batch,), place=8, host_ns=1_000),
+        operation("select", (picked,), (batch,), work=Work.VIEW, host_ns=500),
+    )
+    moved = (
+        operation("_to_copy", (batch,), (on_device,), host_ns=9_000),
+        operation("sum", (on_device,), (on_device,), host_ns=9_000),
+        operation("_local_scalar_dense", (on_device,), (), host_ns=9_000),
+    )
+    step = Step((*own, *moved), (), frozenset(), {})
+    assert on_host(step) == Needless(4_000, 4_000, operations=2, place=7)
+    assert on_host(step._replace(operations=own)) is None
+    assert on_host(step._replace(operations=moved)) is None
 
 
 def test_sparse_tensors_and_those_without_a_gradient_are_taken_down_too() -> None:

@@ -45,7 +45,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .beside_the_net import beside_the_net, users_lines
 from .debugging import debugging
-from .on_cpu import beside_gpu, on_cpu
+from .on_cpu import beside_gpu, on_cpu, traced_on_cpu
 from .within_net import TURNS, forecast_on_cpu, looped, unlearned
 
 
@@ -229,14 +229,19 @@ def host(window: StepWindow) -> Finding | None:
         asleep_within,
     )
     found = [one for judge in judges if (one := _seen_by(judge, window))]
-    most = max((one.share or 0.0 for one in found), default=0.0)
+    most = max(map(_share_of, found), default=0.0)
     first = next((one for one in found if _held(one, window) >= HOST_ALIKE * most), None)
-    computed = _seen_by(on_cpu, window) or _seen_by(beside_gpu, window)
-    if computed is not None and (computed.share or 0.0) > most:
+    beside = (one for judge in (traced_on_cpu, beside_gpu) if (one := _seen_by(judge, window)))
+    computed = _seen_by(on_cpu, window) or max(beside, key=_share_of, default=None)
+    if computed is not None and _share_of(computed) > most:
         first = computed
     if first is None or window.gpu_present or first.forecast is not None:
         return first
     return replace(first, forecast=forecast_on_cpu(first))
+
+
+def _share_of(found: Finding) -> float:
+    return found.share or 0.0
 
 
 def _seen_by(judge: Callable[[StepWindow], Finding | None], window: StepWindow) -> Finding | None:

@@ -4,20 +4,27 @@ from dataclasses import replace
 
 from ..code_places import evaluates, fetches, main_places, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.interval import at_least
+from ..forecast.interval import at_least, interval_of
 from ..forecast.replay import ISSUING
-from ..format import percent, size
-from ..gpu_clock import computing, crossing, sent_bytes, too_long_to_launch
+from ..format import ms, percent, size
+from ..gpu_clock import (
+    computed_in_trace,
+    computing,
+    crossing,
+    sent_bytes,
+    too_long_to_launch,
+)
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..on_device import counted_by
 from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import at_most, beyond, without_rows
+from ..statistics import at_most, beyond, times, without_rows
 from ..step_time import spent
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
+from ..traced_places import shown, traced
 from ..window import StepWindow
 
 
@@ -81,6 +88,34 @@ def beside_gpu(window: StepWindow) -> Finding | None:
     )
     least_gain = speedup_of(limits.ELSEWHERE_GIVES * share.low)
     return replace(found, forecast=at_least(min(found.speedup or least_gain, least_gain)))
+
+
+def traced_on_cpu(window: StepWindow) -> Finding | None:
+    """Operations on tensors of the CPU in the step of a net on the GPU, as rays of a whole picture
+    of which a few are used: a traced step has their time and their line. On the GPU they take a few
+    launches."""
+    ledger, seen = idle_ledger(window), traced(window)
+    computed = None if seen is None else seen.on_host
+    if ledger is None or seen is None or computed is None:
+        return None
+    share = at_most(computed_in_trace(window), ledger.computed)
+    if share.mean < CONTRIBUTOR or crossing(window) >= CONTRIBUTOR:
+        return None
+    where = shown(computed.place)
+    text = f"{computed.operations:,} of {seen.operations:,} operations of a traced step are on "
+    text += f"tensors of the CPU, {ms(1e3 * computed.us)}, most in {where}"
+    found = cause(
+        "host",
+        None,
+        share,
+        _headline(share.mean),
+        (Evidence(text, "hook", computed.us / 1e3, "ms"),),
+        (f"make these tensors on the GPU, with device=..., or once for all steps: {where}",),
+        loader_floor(window),
+    )
+    goes = times(share, limits.ELSEWHERE_GIVES)
+    gain = speedup_of(goes.mean, loader_floor(window))
+    return replace(found, forecast=interval_of("host", gain, goes.mean, goes.low, goes.high))
 
 
 def beside_unused_gpu(window: StepWindow) -> Finding | None:

@@ -96,6 +96,8 @@ where a tree of points was built on the CPU (KD-Net)."""
 ELSEWHERE_GIVES: Final = 0.9
 """Of what the host computes so, the part that is given back at the least where it is done another
 way: 0.96 of a step became 0.02 (NumPy) and 0.06 (workers)."""
+OF_ANOTHER_STEP: Final = (1.0, 0.7, 1.3)
+"""What operations on the CPU took in one step that was traced, in others. A guess."""
 
 FORWARD_OF_BACKWARD_ON_CPU: Final = (0.74, 0.25)
 """Of a net on a CPU, what its forward takes of what its backward takes, and how far nets lie from

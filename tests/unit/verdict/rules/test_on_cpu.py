@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.settings import NeedlessOperations, StepOperations
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.rules.on_cpu import beside_gpu, beside_unused_gpu, on_cpu
+from gpuwatch.tui.verdict.rules.on_cpu import (
+    beside_gpu,
+    beside_unused_gpu,
+    on_cpu,
+    traced_on_cpu,
+)
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
@@ -235,3 +241,64 @@ def test_only_the_nets_part_is_taken_to_the_gpu() -> None:
     found = beside_unused_gpu(on_cpu_alone(218.0, 36, net=0.3))
     assert found is not None
     assert found.share == pytest.approx(0.3 - 36 * 0.1 / 218, abs=0.01)
+
+
+RAYS = "get_rays (/home/me/train.py:40)"
+
+
+def rays_on_host(us: int = 28_000, lag_ms: float = 0.04, **known: Any) -> StepWindow:
+    """A NeRF's on an H200: rays of all pixels of a picture on the CPU, of which 1,024 are used; the
+    GPU is busy for a quarter of the time."""
+    parts = {"forward_ms": 34, "backward_ms": 13, "optimizer_ms": 1}
+    operations = StepOperations(
+        1, 900, 40_000, 46_000, on_host=NeedlessOperations(RAYS, us, us, 60)
+    )
+    given = {
+        "settings": settings(step_operations=operations, host_parameters=0),
+        "activity": activity(25.0, sm=20.0),
+        "stacks": stacks([(0.6, "render (train.py:80)", None)]),
+        "run_delay": 0.0,
+        **known,
+    }
+    return gpu_window(even(60, **parts), {**parts, "lag_ms": lag_ms}, **given)
+
+
+def test_tensors_that_a_step_makes_on_the_cpu() -> None:
+    """ "Launch 75 %, a graph", of a step that computes on the CPU for 28 of 48 ms."""
+    seen = rays_on_host()
+    ledger, found = idle_ledger(seen), traced_on_cpu(seen)
+    assert ledger is not None
+    assert found is not None
+    assert found.share == pytest.approx(28 / 48, abs=0.01)
+    assert ledger.shares["host"] == pytest.approx(28 / 48, abs=0.01)
+    assert ledger.shares["launch"] == pytest.approx(0.75 - 28 / 48, abs=0.03)
+    text = "60 of 900 operations of a traced step are on tensors of the CPU, 28 ms, most in "
+    assert found.evidence[0].text == text + "get_rays (train.py:40)"
+    assert found.advice[0].endswith(": get_rays (train.py:40)")
+    assert found.forecast is not None
+    assert found.forecast.speedup == pytest.approx(1 / (1 - 0.9 * 28 / 48), abs=0.02)
+    assert found.forecast.low > 1.4
+    assert found.forecast.high is not None
+    verdict = Engine().judge(seen).finding
+    assert (verdict.kind, verdict.advice[0]) == ("host", found.advice[0])
+
+
+def test_no_more_of_it_counts_than_the_gpu_waits() -> None:
+    found = traced_on_cpu(rays_on_host(activity=activity(80.0)))
+    assert found is not None
+    assert found.share == pytest.approx(0.2, abs=0.01)
+    assert found.share_high == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        rays_on_host(us=2_000),
+        rays_on_host(lag_ms=26),
+        rays_on_host(activity=activity(99.0)),
+        rays_on_host(settings=settings()),
+    ],
+    ids=["hardly any", "the GPU has work queued", "busy", "not traced"],
+)
+def test_what_a_step_makes_on_the_cpu_beside_the_gpus_work(other: StepWindow) -> None:
+    assert traced_on_cpu(other) is None
