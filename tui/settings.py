@@ -184,7 +184,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """That were traced so far."""
     operations: int
     us: int
-    """What all took, on the device where there is one…"""
+    """What all took, on the device where there is one; 0 where only the forward could be traced,
+    which shows `host_copies` and `on_host`…"""
     host_us: int
     """…and on the host."""
     functions: tuple[FunctionTime, ...] = ()

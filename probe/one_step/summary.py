@@ -50,16 +50,16 @@ class Summary(NamedTuple):
     operations: int
     us: int
     host_us: int
-    functions: tuple[Row, ...]
-    constant: Row | None
-    repeated: Row | None
-    unread: Row | None
-    scattered: Row | None
-    zeros: Row | None
-    host_copies: Row
-    loop: Row | None
-    gathered: Row | None
-    on_host: Row | None
+    functions: tuple[Row, ...] = ()
+    constant: Row | None = None
+    repeated: Row | None = None
+    unread: Row | None = None
+    scattered: Row | None = None
+    zeros: Row | None = None
+    host_copies: Row | None = None
+    loop: Row | None = None
+    gathered: Row | None = None
+    on_host: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -115,6 +115,12 @@ def _stays_on_host(one: Operation) -> bool:
     return all(value.on_host for value in (*one.reads, *one.makes))
 
 
+def summary_of_forward(step: Step) -> Summary:
+    """Of a step whose backward was not traced: what lies on the host. That it took no time says
+    so."""
+    return Summary(len(step.operations), us=0, host_us=0, **_beside_device(step))
+
+
 def summary_of(step: Step, found: Found) -> Summary:
     """Of one step."""
     whole = sum(one.ns for one in step.operations)
@@ -127,8 +133,8 @@ def summary_of(step: Step, found: Found) -> Summary:
         for one in functions_of(step)[:MOST_FUNCTIONS]
         if one.ns >= LEAST_PART * whole
     )
-    zeros, loop, copied = by_zeros(step), largest_loop(step), host_copies(step)
-    early, computed = early_gathers(step), on_host(step)
+    zeros, loop = by_zeros(step), largest_loop(step)
+    early = early_gathers(step)
     constant, repeated, unread, scattered = (
         None if one is None else _needless(step, one) for one in found
     )
@@ -142,11 +148,18 @@ def summary_of(step: Step, found: Found) -> Summary:
         unread=unread,
         scattered=scattered,
         zeros=None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1])),
-        host_copies=(*copied[:3], _place(step, copied.made_at)),
         loop=None if loop is None else (*_needless(step, loop), loop.turns),
         gathered=None if early is None else (*_needless(step, early), *early.layer),
-        on_host=None if computed is None else _needless(step, computed),
+        **_beside_device(step),
     )
+
+
+def _beside_device(step: Step) -> dict[str, Any]:
+    copied, computed = host_copies(step), on_host(step)
+    return {
+        "host_copies": (*copied[:3], _place(step, copied.made_at)),
+        "on_host": None if computed is None else _needless(step, computed),
+    }
 
 
 def _needless(step: Step, one: Needless | Loop | EarlyGathers) -> Row:

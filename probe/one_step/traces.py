@@ -35,7 +35,7 @@ from ..wire.marks import (
 from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
 from .operation import Step
-from .summary import Found, Summary, summary_of
+from .summary import Found, Summary, summary_of, summary_of_forward
 from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
@@ -206,7 +206,10 @@ class StepTraces:
         mode = self._on.mode
         self._take_off(self._on)
         self._fail()
-        self.is_over = self.is_over or mode.why_not == ANOTHER
+        if mode.why_not == ANOTHER:
+            self.is_over = True
+            forward = summary_of_forward(step_of(mode, on_host))
+            self.reading = self.reading or {STEP_OPERATIONS: (1, *forward)}
         return True
 
     def _fail(self) -> None:

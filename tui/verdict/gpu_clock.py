@@ -6,6 +6,7 @@ from functools import lru_cache
 from statistics import median
 from typing import Final, Literal
 
+from ..settings import HostCopies
 from ..steps import Step
 from .code_places import (
     clips,
@@ -26,8 +27,9 @@ from .stack_samples import FrameShare
 from .statistics import Share, at_most, beyond, times, within_one
 from .step_time import paused_of, spent, wall_of
 from .thresholds import causes as limits
+from .thresholds.gpu import LOOP_SHARE
 from .thresholds.hysteresis import CONTRIBUTOR
-from .traced_places import traced
+from .traced_places import traced_forward
 from .window import RunFacts, StepWindow
 
 LONG_BY: Final = limits.OUTLIER_LEAST
@@ -235,7 +237,7 @@ def _by_count(window: RunFacts, pageable_mb_s: float) -> float:
     """What the copies of a traced step can take at the most, 0 to 1: what their lines take beyond
     that waits for something else. All of it where no step was traced, or none of its copies is
     seen: a loader may make them as it gives a batch, which is not traced."""
-    seen, device = traced(window), on_device(window)
+    seen, device = traced_forward(window), on_device(window)
     copied = None if seen is None else seen.host_copies
     if copied is None or not copied.copies or device is None:
         return 1.0
@@ -267,11 +269,20 @@ def crossing(window: StepWindow) -> float:
     return min(1.0, sent * 1e6 / limits.CROSSING_BYTES_PER_S)
 
 
+def made_on_host(window: RunFacts) -> HostCopies | None:
+    """By a traced step: its copies to the GPU, where most of what they bring holds no data."""
+    seen = traced_forward(window)
+    moved = None if seen is None else seen.host_copies
+    if moved is None or moved.made_bytes < LOOP_SHARE * max(1, moved.bytes):
+        return None
+    return moved
+
+
 def computed_in_trace(window: StepWindow) -> Share:
     """The part of a step, 0 to 1, for which operations on tensors of the CPU keep a GPU waiting, by
     the clock of a traced step: what the GPU has queued as a step begins lasts so long. Nothing
     where no step was traced."""
-    seen, device = traced(window), on_device(window)
+    seen, device = traced_forward(window), on_device(window)
     computed = None if seen is None else seen.on_host
     if computed is None or device is None:
         return Share(0.0, 0.0, 0.0)

@@ -36,7 +36,7 @@ from .on_device import OnDevice, counted_by, idle_of, on_device, paired
 from .pauses import epoch_parts, shared_starts, starts_of_workers
 from .reading_functions import reads_results
 from .stack_samples import FrameShare
-from .statistics import Share
+from .statistics import Share, at_most
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
 from .thresholds import causes
 from .thresholds import gpu as limits
@@ -150,6 +150,12 @@ def _computed(account: _Account, window: StepWindow) -> float:
     between the phases, or of a batch that no mark shows to be made."""
     other = account.taken["host"] + (0.0 if window.sees_loading else account.taken["input"])
     return max(0.0, computed_in_trace(window).mean - other)
+
+
+def computed_for_gpu(window: StepWindow) -> Share:
+    """Part of the time in which the GPU waits for what a traced step computes on the CPU."""
+    ledger = idle_ledger(window)
+    return at_most(computed_in_trace(window), 0.0 if ledger is None else ledger.computed)
 
 
 def exposed_wait(window: StepWindow) -> float:

@@ -128,6 +128,16 @@ def at_most(share: Share, most: float) -> Share:
     return Share(*(min(most, part) for part in (share.mean, share.low, share.high)))
 
 
+def added(one: Share, other: Share) -> Share:
+    """Two parts that hold nothing in common."""
+    return Share(
+        *(
+            min(1.0, a + b)
+            for a, b in ((one.mean, other.mean), (one.low, other.low), (one.high, other.high))
+        )
+    )
+
+
 def lesser(one: Share, other: Share) -> Share:
     """Where both bound the same part."""
     return Share(min(one.mean, other.mean), min(one.low, other.low), min(one.high, other.high))

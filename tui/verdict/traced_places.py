@@ -31,8 +31,14 @@ def costliest(window: RunFacts) -> FunctionTime | None:
 
 def traced(window: RunFacts) -> StepOperations | None:
     """None before a step was traced."""
-    seen = None if window.settings is None else window.settings.step_operations
+    seen = traced_forward(window)
     return seen if seen is not None and seen.us else None
+
+
+def traced_forward(window: RunFacts) -> StepOperations | None:
+    """The same, or what its forward alone has shown of the host, where its backward could not be
+    traced."""
+    return None if window.settings is None else window.settings.step_operations
 
 
 def constant_function(window: RunFacts) -> str:

@@ -62,6 +62,11 @@ class Loop:
         return self.traces.reading.get(STEP_OPERATIONS)
 
 
+def is_of_forward(found: Any) -> bool:
+    """Nothing but what the forward of a step has shown."""
+    return found is not None and found[2:5] == (0, 0, ())
+
+
 def is_on() -> bool:
     return bool(torch._C._len_torch_dispatch_stack())
 

@@ -19,6 +19,7 @@ from .removals import (
     removal_by_one_call,
     removal_by_step_graph,
     removal_of,
+    removal_of_computed,
     removal_of_kernels,
 )
 from .replay import NET, Removal, StepReplay, replay
@@ -73,19 +74,31 @@ class Replayed:
         pauses = beside.paused - (beside.compiling if "recompile" in kinds else 0.0)
         return min(1.0, beside.left * within + pauses + starts)
 
+    def on_device(self, kinds: Collection[Kind]) -> float | None:
+        """The same where what a traced step computes on the CPU takes no time either."""
+        removed = self._removed(kinds)
+        if removed is None:
+            return None
+        removed = removed.joined(removal_of_computed(self.window, self.record))
+        return self._of_all(self._after(removed, fed="input" in kinds), kinds)
+
     def within(
         self, kinds: Collection[Kind], at_best: bool = False, fed: bool = False
     ) -> float | None:
         """The same of the measured steps alone. Unless they are `fed`, no cause outside the loader
         may beat it, S/W: plain replay gave 1.27x for removing a sync where the loader was the
         limit, and the truth was 1.00x (simulated)."""
+        removed = self._removed(kinds)
+        return None if removed is None else self._after(removed, at_best, fed or "input" in kinds)
+
+    def _removed(self, kinds: Collection[Kind]) -> Removal | None:
         removed = Removal()
         for kind in kinds:
             removal = removal_of(kind, self.window, self.record)
             if removal is None:
                 return None
             removed = removed.joined(removal)
-        return self._after(removed, at_best, fed or "input" in kinds)
+        return removed
 
     def _after(self, removed: Removal, at_best: bool = False, fed: bool = False) -> float:
         least = limits.LEAST_LEFT if fed else loader_floor(self.window)
@@ -123,6 +136,14 @@ def gain_without_both(one: Kind, other: Kind, window: StepWindow) -> float | Non
     """Steps a second after over before, with two causes removed together."""
     known = replayed(window)
     left = None if known is None else known.left((one, other))
+    return None if left is None else 1.0 / left
+
+
+def gain_on_device(window: StepWindow, *kinds: Kind) -> float | None:
+    """Steps a second after over before, with these causes and what a traced step computes on the
+    CPU removed together."""
+    known = replayed(window)
+    left = None if known is None else known.on_device(kinds)
     return None if left is None else 1.0 / left
 
 

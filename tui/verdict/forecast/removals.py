@@ -20,6 +20,7 @@ from ..code_places import (
 from ..findings import Kind
 from ..gpu_clock import copies, queued
 from ..idle_ledger import (
+    computed_for_gpu,
     evaluated_within,
     given_back,
     idle_ledger,
@@ -107,6 +108,11 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     left = dict.fromkeys(NET, min(1.0, left_ns / issued) if issued else 1.0)
     gone_ns = asked * between * (1.0 - GRAPH_LEFT) * record.step_ns
     return Removal(host={**left, "other": max(0.0, 1.0 - gone_ns / other_ns) if other_ns else 1.0})
+
+
+def removal_of_computed(window: StepWindow, record: StepReplay) -> Removal:
+    """What a traced step computes on the CPU within the phases."""
+    return _off_forward(computed_for_gpu(window).mean, record)
 
 
 def removal_by_step_graph(window: StepWindow, record: StepReplay) -> Removal:

@@ -2,23 +2,24 @@
 
 from collections.abc import Sequence
 
+from ...settings import HostCopies
 from ..code_places import COPY_CALL, copies_to_gpu, main_places, share_held, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_without
+from ..forecast.gain import Gain, gain_on_device, gain_without
 from ..format import percent, times
-from ..gpu_clock import Copies, copies
+from ..gpu_clock import Copies, copies, made_on_host
 from ..host_tensors import FILLED, copied_at_once, filled_then_copied
-from ..idle_ledger import exposed_wait
+from ..idle_ledger import computed_for_gpu, exposed_wait
 from ..loader import loader_floor
 from ..on_device import idle_of
 from ..place_names import call_at, place_evidence
 from ..scoring import cause
 from ..stack_samples import FrameShare
-from ..statistics import Share, at_most, beyond, without_rows
+from ..statistics import Share, added, at_most, beyond, without_rows
 from ..thresholds.causes import TINY_COPIES
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..traced_places import shown, traced
+from ..traced_places import shown, traced_forward
 from ..window import StepWindow
 
 
@@ -35,11 +36,18 @@ def h2d(window: StepWindow) -> Finding | None:
         share = _by_samples(window, moved, filled)
     # Idle time that is the wait for data is no copy's.
     share = at_most(share, max(0.0, idle_of(window) - exposed_wait(window)))
+    made, gain = made_on_host(window), gain_without("h2d", window)
+    if made is not None:
+        # They are computed there as well, which goes with the copies.
+        share, with_making = added(share, computed_for_gpu(window)), gain_on_device(window, "h2d")
+        gain = None if with_making is None else Gain(with_making, "estimate")
     if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
         return None
     copied = [place for place in places if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
-    where = _filled_on_host(copied, filled, with_them) or _made_on_host(window)
+    where = _filled_on_host(copied, filled, with_them)
+    if made is not None:
+        where = _places(where, window, made)
     lines = tuple(place_evidence(place, "main-thread") for place in copied)[:1]
     headline, evidence = "copying batches to the GPU takes", (*_evidence(moved), *lines)
     if where is not None:
@@ -54,7 +62,7 @@ def h2d(window: StepWindow) -> Finding | None:
         evidence,
         advice,
         loader_floor(window),
-        gain_without("h2d", window),
+        gain,
     )
 
 
@@ -87,13 +95,15 @@ def _by_samples(window: StepWindow, moved: Copies, filled: Sequence[FrameShare])
     return at_most(beyond(seen, max(0.0, seen.mean - moved.on_lines)), moved.share)
 
 
-def _made_on_host(window: StepWindow) -> str | None:
-    """By a traced step: the line that copies most of what holds no data, where that is most."""
-    seen = traced(window)
-    moved = None if seen is None else seen.host_copies
-    if moved is None or moved.made_bytes < LOOP_SHARE * max(1, moved.bytes):
-        return None
-    return shown(moved.made_at)
+def _places(where: str | None, window: StepWindow, made: HostCopies) -> str:
+    """Where they are copied, and the line that computes most of them, if that is another one."""
+    seen, copied_at = traced_forward(window), shown(made.made_at)
+    computed = None if seen is None else seen.on_host
+    first = where or copied_at
+    if computed is None or not computed_for_gpu(window).mean:
+        return first
+    at = shown(computed.place)
+    return first if at in (first, copied_at) else f"{first}, and {at}"
 
 
 def _filled_on_host(

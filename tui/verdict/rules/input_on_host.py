@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..findings import Evidence
-from ..forecast.gain import gain_without, gain_without_both
+from ..forecast.gain import gain_on_device, gain_without
 from ..forecast.interval import interval_of
 from ..format import size, times
 from ..loader import Feeding, training_loader
@@ -45,7 +45,7 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     found = _only_copied(window, feeding)
     if found is None:
         return why
-    alone, kept = gain_without("input", window), gain_without_both("input", "h2d", window)
+    alone, kept = gain_without("input", window), gain_on_device(window, "input", "h2d")
     if alone is None or kept is None:
         return why
     others = alone.speedup if why.forecast is None else why.forecast.speedup

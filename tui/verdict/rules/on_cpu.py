@@ -4,27 +4,22 @@ from dataclasses import replace
 
 from ..code_places import evaluates, fetches, main_places, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.interval import at_least, interval_of
+from ..forecast.gain import Gain, gain_on_device
+from ..forecast.interval import at_least
 from ..forecast.replay import ISSUING
 from ..format import ms, percent, size
-from ..gpu_clock import (
-    computed_in_trace,
-    computing,
-    crossing,
-    sent_bytes,
-    too_long_to_launch,
-)
-from ..idle_ledger import idle_ledger
+from ..gpu_clock import computing, crossing, made_on_host, sent_bytes, too_long_to_launch
+from ..idle_ledger import computed_for_gpu, idle_ledger
 from ..loader import loader_floor
 from ..on_device import counted_by
 from ..place_names import by_user_function, place_evidence, place_name
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
-from ..statistics import at_most, beyond, times, without_rows
+from ..statistics import at_most, beyond, without_rows
 from ..step_time import spent
 from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..traced_places import shown, traced
+from ..traced_places import shown, traced_forward
 from ..window import StepWindow
 
 
@@ -93,18 +88,18 @@ def beside_gpu(window: StepWindow) -> Finding | None:
 def traced_on_cpu(window: StepWindow) -> Finding | None:
     """Operations on tensors of the CPU in the step of a net on the GPU, as rays of a whole picture
     of which a few are used: a traced step has their time and their line. On the GPU they take a few
-    launches."""
-    ledger, seen = idle_ledger(window), traced(window)
+    launches. What holds no data is the copies' (`h2d`)."""
+    seen, share = traced_forward(window), computed_for_gpu(window)
     computed = None if seen is None else seen.on_host
-    if ledger is None or seen is None or computed is None:
+    if seen is None or computed is None or share.mean < CONTRIBUTOR:
         return None
-    share = at_most(computed_in_trace(window), ledger.computed)
-    if share.mean < CONTRIBUTOR or crossing(window) >= CONTRIBUTOR:
+    if crossing(window) >= CONTRIBUTOR or made_on_host(window) is not None:
         return None
     where = shown(computed.place)
     text = f"{computed.operations:,} of {seen.operations:,} operations of a traced step are on "
     text += f"tensors of the CPU, {ms(1e3 * computed.us)}, most in {where}"
-    found = cause(
+    gain = gain_on_device(window)
+    return cause(
         "host",
         None,
         share,
@@ -112,10 +107,8 @@ def traced_on_cpu(window: StepWindow) -> Finding | None:
         (Evidence(text, "hook", computed.us / 1e3, "ms"),),
         (f"make these tensors on the GPU, with device=..., or once for all steps: {where}",),
         loader_floor(window),
+        None if gain is None else Gain(gain, "estimate"),
     )
-    goes = times(share, limits.ELSEWHERE_GIVES)
-    gain = speedup_of(goes.mean, loader_floor(window))
-    return replace(found, forecast=interval_of("host", gain, goes.mean, goes.low, goes.high))
 
 
 def beside_unused_gpu(window: StepWindow) -> Finding | None:

@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from gpuwatch.tui.settings import NeedlessOperations, StepOperations
+from gpuwatch.tui.settings import HostCopies, NeedlessOperations, StepOperations
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
+from gpuwatch.tui.verdict.rules.h2d import h2d
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.on_cpu import (
     beside_gpu,
@@ -15,6 +17,7 @@ from gpuwatch.tui.verdict.rules.on_cpu import (
     on_cpu,
     traced_on_cpu,
 )
+from gpuwatch.tui.verdict.rules.traced_operations import traced_operations
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
@@ -275,12 +278,37 @@ def test_tensors_that_a_step_makes_on_the_cpu() -> None:
     text = "60 of 900 operations of a traced step are on tensors of the CPU, 28 ms, most in "
     assert found.evidence[0].text == text + "get_rays (train.py:40)"
     assert found.advice[0].endswith(": get_rays (train.py:40)")
-    assert found.forecast is not None
-    assert found.forecast.speedup == pytest.approx(1 / (1 - 0.9 * 28 / 48), abs=0.02)
-    assert found.forecast.low > 1.4
-    assert found.forecast.high is not None
+    assert found.speedup_is == "estimate"
+    assert found.speedup == pytest.approx(1 / (1 - 28 / 48), abs=0.1)
     verdict = Engine().judge(seen).finding
     assert (verdict.kind, verdict.advice[0]) == ("host", found.advice[0])
+
+
+def test_a_forward_alone_shows_it_too() -> None:
+    """A NeRF's backward holds cumprod, and is not traced."""
+    alone = StepOperations(1, 600, 0, 0, on_host=NeedlessOperations(RAYS, 28_000, 28_000, 60))
+    found = traced_on_cpu(rays_on_host(settings=settings(step_operations=alone)))
+    assert found is not None
+    assert found.share == pytest.approx(28 / 48, abs=0.01)
+    assert traced_operations(rays_on_host(settings=settings(step_operations=alone))) == []
+
+
+def test_tensors_without_data_are_the_copies() -> None:
+    """Noise that is drawn on the CPU and copied: one cause, which the copies name."""
+    rays = rays_on_host().settings
+    assert rays is not None
+    assert rays.step_operations is not None
+    copied = HostCopies(4, 90_000_000, 80_000_000, RAYS)
+    seen = structs.replace(rays.step_operations, host_copies=copied)
+    copying = rays_on_host(
+        settings=settings(step_operations=seen), activity=activity(25.0, pcie_rx_mb_s=1_900.0)
+    )
+    found, ledger = h2d(copying), idle_ledger(copying)
+    assert traced_on_cpu(copying) is None
+    assert found is not None
+    assert ledger is not None
+    assert found.share == pytest.approx(ledger.shares["copies"] + ledger.computed, abs=0.01)
+    assert found.advice == ("make it on the GPU, with device=...: get_rays (train.py:40)",)
 
 
 def test_no_more_of_it_counts_than_the_gpu_waits() -> None:
