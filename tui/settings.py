@@ -102,7 +102,7 @@ class FunctionTime(msgspec.Struct, frozen=True, array_like=True):
     """What they took on the host."""
     backward_us: int
     unlearned_us: int
-    """Of the forward, what no gradient goes through."""
+    """Of the forward, what no gradient goes through, but for copies from the host."""
     fusible_us: int
     """Pointwise arithmetic, reductions, copies and lookups…"""
     fused_us: int

@@ -74,6 +74,9 @@ class Stamper:
         """An optimizer was seen at all, and since the last boundary."""
         self._backwards = 0
         """Before a loader or an optimizer was seen."""
+        self._has_backward = self._went_back = False
+        """A backward was seen at all, and since an optimizer's step: of several that follow one the
+        first ends what is counted as a step here, and the monitor has all of them in one."""
         self._put_ns = 0
         """When the last event was recorded."""
         self._read_ns = (0, 0)
@@ -106,9 +109,11 @@ class Stamper:
         self.spent_ns += took_ns if took_ns < WAITED_NS else WAITED_NS
 
     def _ends_step(self, kind: int) -> bool:
-        """A fetch after an optimizer step; that step itself where there is no loader. Where there
-        is no optimizer, every fetch; without either, every backward. Once `probe.step()` was
-        called, nothing else."""
+        """A fetch after an optimizer step; where there is no loader the first such step behind a
+        backward. Where there is no optimizer, every fetch; without either, every backward. Once
+        `probe.step()` was called, nothing else."""
+        if kind == BACKWARD_ENTER:
+            self._has_backward = self._went_back = True
         if kind == STEP:
             self._explicit = True
         if self._explicit:
@@ -118,7 +123,9 @@ class Stamper:
             return self._stepped or not self._optimizer
         if kind == OPTIMIZER_LEAVE:
             self._optimizer = self._stepped = True
-            return not self._loader
+            first = self._went_back or not self._has_backward
+            self._went_back = False
+            return first and not self._loader
         if kind == BACKWARD_LEAVE and not (self._loader or self._optimizer):
             self._backwards += 1
             return self._backwards >= PATIENCE

@@ -17,7 +17,7 @@ class FunctionTime(NamedTuple):
     host_ns: int
     backward_ns: int
     unlearned_ns: int
-    """Of the forward, what no gradient goes through."""
+    """Of the forward, what no gradient goes through, but for copies from the host."""
     fusible_ns: int
     fused_ns: int
     """Of these, what one kernel each way would take: the bytes that come from elsewhere and go
@@ -61,7 +61,7 @@ def _time_of(group: list[Operation], readers: dict[int, set[int]]) -> FunctionTi
         sum(one.ns for one in group),
         sum(one.host_ns for one in group),
         sum(one.ns for one in group if one.in_backward),
-        sum(one.ns for one in group if one.of_node == one.node == NOWHERE),
+        sum(one.ns for one in group if one.of_node == one.node == NOWHERE and one.brings is None),
         fusible_ns,
         fused_ns,
         len(group),

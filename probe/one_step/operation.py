@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 NOWHERE: Final = -1
 STRIDED: Final = 4
 """Parts of the view of a strided tensor."""
+COPIES: Final = ("_to_copy", "copy_")
 TENSOR: Final = "tensor"
 """Stands for one among the arguments."""
 
@@ -67,9 +68,21 @@ class Operation(NamedTuple):
     is_kept: bool
     """What it made is still there as the step ends."""
     ns: int
-    """What it took, on the device where the step has one…"""
+    """What it took, on the device where the step has one, and nothing of what is on the host…"""
     host_ns: int
     """…and on the host."""
+
+    @property
+    def is_on_host(self) -> bool:
+        """It has to do with no device. One that makes nothing may wait for one."""
+        return bool(self.makes) and all(one.on_host for one in (*self.reads, *self.makes))
+
+    @property
+    def brings(self) -> Value | None:
+        """What it copies from the host to a device."""
+        if self.name not in COPIES or not self.reads or not self.makes or self.makes[0].on_host:
+            return None
+        return self.reads[-1] if self.reads[-1].on_host else None
 
     @property
     def in_backward(self) -> bool:
@@ -97,6 +110,11 @@ class Step(NamedTuple):
     """Of large matrices among those that are multiplied: the part that is not zero, 0 to 1."""
     closed: frozenset[int] = frozenset()
     """Places that call layers of PyTorch's own which hold others: recurrent ones and attention."""
+
+
+def is_all_on_host(operations: Iterable[Operation]) -> bool:
+    """The step has no device."""
+    return all(value.on_host for one in operations for value in one.makes)
 
 
 def readers_of(operations: Iterable[Operation]) -> dict[int, set[int]]:

@@ -7,12 +7,11 @@ from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
 from .needless import Needless, by_zeros
-from .operation import NOWHERE, Operation, Step, Work
+from .operation import NOWHERE, Step, Work, is_all_on_host
 
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
 """Of all operations' time, of a function that is named."""
-COPIES: Final = ("_to_copy", "copy_")
 _FILLERS: Final = """
     zeros zero_ ones full fill_ arange eye linspace zeros_like ones_like rand randn randint randperm
     normal_ uniform_ bernoulli_"""
@@ -69,14 +68,14 @@ def host_copies(step: Step) -> HostCopies:
     count = held = made = most = 0
     made_at = NOWHERE
     for one in step.operations:
-        source = _copied(one)
+        source = one.brings
         if source is not None:
             count += 1
-            held += source[1]
-            if filled.get(source[0]) in FILLERS:
-                made += source[1]
-                if source[1] > most:
-                    most, made_at = source[1], one.place
+            held += source.bytes
+            if filled.get(source.storage) in FILLERS:
+                made += source.bytes
+                if source.bytes > most:
+                    most, made_at = source.bytes, one.place
         read = {each.storage for each in one.reads}
         for storage in {
             each.storage for each in one.makes if each.storage not in read
@@ -85,23 +84,11 @@ def host_copies(step: Step) -> HostCopies:
     return HostCopies(count, held, made, made_at)
 
 
-def _copied(one: Operation) -> tuple[int, int] | None:
-    """The storage that is copied to a device, and its bytes."""
-    if one.name not in COPIES or not one.reads or not one.makes or one.makes[0].on_host:
-        return None
-    source = one.reads[-1]
-    return (source.storage, source.bytes) if source.on_host else None
-
-
 def on_host(step: Step) -> Needless | None:
     """What a step on a device computes from tensors on the host, and leaves there."""
-    if all(value.on_host for one in step.operations for value in one.makes):
+    if is_all_on_host(step.operations):
         return None
-    own = [
-        one
-        for one in step.operations
-        if one.work is not Work.VIEW and one.makes and _stays_on_host(one)
-    ]
+    own = [one for one in step.operations if one.work is not Work.VIEW and one.is_on_host]
     if not own:
         return None
     lines: dict[int, int] = defaultdict(int)
@@ -109,10 +96,6 @@ def on_host(step: Step) -> Needless | None:
         lines[one.place] += one.host_ns
     whole = sum(lines.values())
     return Needless(whole, whole, len(own), max(lines, key=lines.__getitem__))
-
-
-def _stays_on_host(one: Operation) -> bool:
-    return all(value.on_host for value in (*one.reads, *one.makes))
 
 
 def summary_of_forward(step: Step) -> Summary:

@@ -18,7 +18,7 @@ from ..device.events import Events
 from ..dispatch_modes import OTHERS
 from ..loaders import past_overrides
 from .lasting import Code, Fields, Known, Leaves
-from .operation import NOWHERE, TENSOR, Operation, Place, Step, Value, Work
+from .operation import NOWHERE, TENSOR, Operation, Place, Step, Value, Work, is_all_on_host
 from .operators import MATRIX_PRODUCTS, Operator, operator_of
 
 MOST_OPERATIONS: Final = 20_000
@@ -294,6 +294,9 @@ def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
     """What was taken down, as the step ends, with what each took by `ns_of`. A device has passed
     all of it."""
     operations = tuple(_rows(mode.taken, ns_of))
+    if not is_all_on_host(operations):
+        # An idle device's events around it are apart by what the host took.
+        operations = tuple(one._replace(ns=0) if one.is_on_host else one for one in operations)
     places = tuple(
         Place(code.co_filename, getattr(code, "co_qualname", code.co_name), line)
         for code, line in mode.places

@@ -279,15 +279,15 @@ def made_on_host(window: RunFacts) -> HostCopies | None:
 
 
 def computed_in_trace(window: StepWindow) -> Share:
-    """The part of a step, 0 to 1, for which operations on tensors of the CPU keep a GPU waiting, by
-    the clock of a traced step: what the GPU has queued as a step begins lasts so long. Nothing
-    where no step was traced."""
+    """The part of a step, 0 to 1, that the host spends on operations on tensors of the CPU, by the
+    clock of a traced step. Whatever the GPU has queued meanwhile, of a host that never waits for it
+    a step is as long as what the host does: what goes there is given back as far as the GPU idles.
+    Nothing where no step was traced."""
     seen, device = traced_forward(window), on_device(window)
     computed = None if seen is None else seen.on_host
     if computed is None or device is None:
         return Share(0.0, 0.0, 0.0)
-    part = (1e3 * computed.us - (device.lag_ns or 0)) / device.step_ns
-    return times(Share(*limits.OF_ANOTHER_STEP), within_one(part))
+    return times(Share(*limits.OF_ANOTHER_STEP), within_one(1e3 * computed.us / device.step_ns))
 
 
 def computing(place: FrameShare) -> bool:

@@ -151,6 +151,25 @@ def test_what_a_step_on_a_device_computes_on_the_host() -> None:
     assert on_host(step._replace(operations=moved)) is None
 
 
+def test_what_is_on_the_host_takes_nothing_of_the_device() -> None:
+    """A diffusion's noise, drawn on the CPU for 16 ms while the GPU idles: events around it are as
+    far apart, and "56 % of the operations' time" were its."""
+
+    def run() -> None:
+        noise = torch.randn(SIZE, SIZE)
+        torch.zeros(SIZE, SIZE, device="meta").copy_(noise).mul_(2.0)
+
+    step = Traced().step(run)
+    took = {one.name: one.ns for one in step.operations}
+    assert took["randn"] == 0
+    assert took["mul_"] == 1_000
+    (copied,) = (one.brings for one in step.operations if one.name == "copy_")
+    assert copied is not None
+    assert copied.bytes == 4 * SIZE * SIZE
+    (function,) = functions.functions_of(step)
+    assert function.unlearned_ns == took["zeros"] + took["mul_"], "a copy is none of it"
+
+
 def test_sparse_tensors_and_those_without_a_gradient_are_taken_down_too() -> None:
     graph = torch.eye(SIZE).to_sparse_coo()
     weight = nn.Parameter(torch.randn(SIZE, SIZE))

@@ -47,7 +47,7 @@ def h2d(window: StepWindow) -> Finding | None:
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
     where = _filled_on_host(copied, filled, with_them)
     if made is not None:
-        where = _places(where, window, made)
+        where = _places(window, made)
     lines = tuple(place_evidence(place, "main-thread") for place in copied)[:1]
     headline, evidence = "copying batches to the GPU takes", (*_evidence(moved), *lines)
     if where is not None:
@@ -95,15 +95,14 @@ def _by_samples(window: StepWindow, moved: Copies, filled: Sequence[FrameShare])
     return at_most(beyond(seen, max(0.0, seen.mean - moved.on_lines)), moved.share)
 
 
-def _places(where: str | None, window: StepWindow, made: HostCopies) -> str:
-    """Where they are copied, and the line that computes most of them, if that is another one."""
-    seen, copied_at = traced_forward(window), shown(made.made_at)
+def _places(window: StepWindow, made: HostCopies) -> str:
+    """Where most of them are copied, and the line that computes most of them, if that is another
+    one."""
+    seen, at = traced_forward(window), shown(made.made_at)
     computed = None if seen is None else seen.on_host
-    first = where or copied_at
-    if computed is None or not computed_for_gpu(window).mean:
-        return first
-    at = shown(computed.place)
-    return first if at in (first, copied_at) else f"{first}, and {at}"
+    if computed is None or not computed_for_gpu(window).mean or shown(computed.place) == at:
+        return at
+    return f"{at}, and {shown(computed.place)}"
 
 
 def _filled_on_host(

@@ -118,7 +118,9 @@ def _unlearned(window: StepWindow, seen: StepOperations, one: FunctionTime) -> F
     neighbours of points. On a CPU samples show it (`within_net`). Targets and augmentation are
     needed, if not there, so that nothing is sure to go."""
     where = shown(one.place)
-    if not window.gpu_present or one.unlearned_us < ALL * one.us or OF_A_NET.search(where):
+    if not window.gpu_present or not one.us or one.unlearned_us < ALL * one.us:
+        return None
+    if OF_A_NET.search(where):
         return None
     part = one.us / seen.us if is_the_limit(window) else one.host_us / seen.host_us
     if part < LEAST_UNLEARNED:
