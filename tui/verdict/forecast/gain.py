@@ -16,6 +16,7 @@ from ..window import RunFacts, StepWindow
 from .measured import replay_of
 from .removals import (
     NO_COPY_WAITS,
+    removal_by_merging,
     removal_by_one_call,
     removal_by_step_graph,
     removal_of,
@@ -57,6 +58,11 @@ class Replayed:
     def in_one_call(self) -> float | None:
         """The same where the net is called once for a whole batch and not for its parts."""
         removed = removal_by_one_call(self.window, self.record)
+        return None if removed is None else self._of_all(self._after(removed))
+
+    def merged(self, times: int) -> float | None:
+        """The same where so many batches of an update go through the net at once."""
+        removed = removal_by_merging(self.window, self.record, times)
         return None if removed is None else self._of_all(self._after(removed))
 
     def in_one_graph(self) -> float:
@@ -159,6 +165,14 @@ def gain_of_one_call(window: StepWindow) -> Gain | None:
     known = replayed(window)
     left = None if known is None else known.in_one_call()
     return None if left is None else Gain(1.0 / left, "estimate")
+
+
+def gain_of_merging(window: StepWindow, times: int) -> float | None:
+    """Steps a second after over before, of updates whose batches go through the net so many at
+    once."""
+    known = replayed(window)
+    left = None if known is None else known.merged(times)
+    return None if left is None else 1.0 / left
 
 
 def gain_of_step_graph(window: StepWindow) -> float | None:

@@ -275,17 +275,29 @@ _REMOVALS: Final[dict[Kind, Callable[[StepWindow, StepReplay], Removal]]] = {
 
 def removal_by_one_call(window: StepWindow, record: StepReplay) -> Removal | None:
     """The net called once for a whole batch, and not for its parts: each of its tensors is used
-    once in a pass, and kernels that are as many times as large fill the multiprocessors. None where
-    it is not known how many tensors there are, or how full the kernels are now."""
-    activity, settings = window.activity, window.settings
-    tensors = None if settings is None else settings.parameters
-    if not tensors or activity is None or not activity.busy or activity.sm is None:
-        return None
-    issued = record.host_ns(NET)
-    if not issued:
+    once in a pass. None where it is not known how many tensors there are, or how full the kernels
+    are now."""
+    tensors = None if window.settings is None else window.settings.parameters
+    if not tensors:
         return None
     left_ns = window.passes * tensors * PASS_NS_A_TENSOR
     left_ns += sum(_beside_the_net(window, record)) * record.step_ns
+    return _in_fuller_kernels(left_ns, window, record)
+
+
+def removal_by_merging(window: StepWindow, record: StepReplay, times: int) -> Removal | None:
+    """So many batches of an update put through the net at once. None where it is not known how full
+    the kernels are now."""
+    beside_ns = sum(_beside_the_net(window, record)) * record.step_ns
+    net_ns = max(0.0, record.host_ns(NET) - beside_ns)
+    return _in_fuller_kernels(beside_ns + net_ns / times, window, record)
+
+
+def _in_fuller_kernels(left_ns: float, window: StepWindow, record: StepReplay) -> Removal | None:
+    """The host launches for so long in the net's phases, kernels that fill the multiprocessors."""
+    activity, issued = window.activity, record.host_ns(NET)
+    if activity is None or not activity.busy or activity.sm is None or not issued:
+        return None
     filled = min(1.0, FILLED_TAKES * activity.sm / activity.busy)
     return Removal(
         host=dict.fromkeys(NET, min(1.0, left_ns / issued)),

@@ -220,10 +220,14 @@ class BatchRoom:
     @property
     def times_larger(self) -> int:
         """Whole times that the batch fits, short of memory that counts as full; a power of two."""
+        return 1 << max(0, min(MOST_TIMES_LARGER, self.fits).bit_length() - 1)
+
+    @property
+    def fits(self) -> int:
+        """The same without that, and in any number."""
         if self.activations <= 0:
             return 1
-        fits = (MEMORY_FULL * self.limit - self.kept) / self.activations
-        return 1 << max(0, min(MOST_TIMES_LARGER, floor(fits)).bit_length() - 1)
+        return floor((MEMORY_FULL * self.limit - self.kept) / self.activations)
 
 
 def batch_room(window: RunFacts) -> BatchRoom | None:
@@ -252,18 +256,42 @@ def larger_batch(window: StepWindow, why: str) -> str:
             f"a larger batch, {why}: the GPU's memory is {percent(room.full)} full, activation "
             "checkpointing (torch.utils.checkpoint) would make room"
         )
-    several = micro_batches(window)
-    if several is not None and several.count > room.times_larger:
-        several = None
-    times = room.times_larger if several is None else several.count
+    several = merging(window)
+    times = room.times_larger if several is None else several.times
     then = size(room.kept + times * room.activations)
     fits = f"{then} of {size(room.limit)} of memory then"
     if several is not None:
-        return f"{several.merged} ({fits}): 1/{times} of the launches, {why}; {SAME_UPDATE}"
+        return f"{several.text} ({fits}): 1/{times} of the launches; {SAME_UPDATE}"
     if batch is None:
         return f"a batch {times} times as large ({fits}): {why}"
     larger = batch * times
     return f"batch_size {batch} → {larger // 8 * 8 or larger} ({fits}): {why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """Batches of one update that the GPU's memory holds at once."""
+
+    times: int
+    """So many in one."""
+    text: str
+
+
+def merging(window: StepWindow) -> Merging | None:
+    """All that gradients are accumulated over, else the largest part of them that fits. None where
+    no two do."""
+    several, room = micro_batches(window), batch_room(window)
+    if several is None or room is None or room.full >= MEMORY_FULL:
+        return None
+    if several.count <= room.fits:
+        return Merging(several.count, several.merged)
+    parts = (one for one in range(2, several.count) if several.count % one == 0)
+    times = max((one for one in parts if one <= room.fits), default=None)
+    if times is None:
+        return None
+    text = f"gradients of {several.count // times} batches of {times * several.size} for each "
+    text += f"update instead of {several.count} of {several.size}"
+    return Merging(times, text)
 
 
 def to_eights(count: int) -> int:

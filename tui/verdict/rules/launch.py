@@ -25,6 +25,7 @@ from ..cpu_wait import Starved, core_wait_evidence, remedies
 from ..cpu_wait import starved as short_of_cores
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import (
+    gain_of_merging,
     gain_of_one_call,
     gain_of_step_graph,
     gain_without,
@@ -37,7 +38,7 @@ from ..frameworks import WITH_LOOPS
 from ..gpu_activity import GpuActivity
 from ..idle_ledger import idle_ledger, keeps_up, starved
 from ..loader import loader_floor, training_loader
-from ..memory.trends import larger_batch
+from ..memory.trends import larger_batch, merging
 from ..on_device import OnDevice, counted_by, on_device
 from ..place_names import by_user_function, call_at, function_of, own_frame
 from ..scoring import cause, speedup_of
@@ -71,6 +72,7 @@ CAPTURABLE: Final = (
 """Optimizers of torch.optim that keep their count of steps on the GPU when asked to: without it no
 graph holds them. SGD counts none, nor do updates by hand."""
 HALF_AS_MANY_MORE: Final = 1.5
+LARGER: Final = "as many launches, with more work in each"
 
 
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
@@ -145,7 +147,7 @@ def launch(window: StepWindow) -> Finding | None:
     ]
     advice = [
         (GRAPHS_OF_SIZES if _sizes_vary(window) else GRAPH) + _without_waits(window),
-        larger_batch(window, "as many launches, with more work in each"),
+        larger_batch(window, LARGER),
     ]
     advice[1:1] = fewer_threads(window)
     together = updated_together(window)
@@ -170,6 +172,8 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
+    if (merged := _merged(found, window)) is not None:
+        return merged
     first = (ANOMALY_OFF, None if cells is None else cells.instead)
     if found.speedup is None or not (by_parts or advice[0] in first):
         graphed = _steady_first(found, window) or _or_step_graph(found, window)
@@ -181,6 +185,19 @@ def launch(window: StepWindow) -> Finding | None:
         gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
+
+
+def _merged(found: Finding, window: StepWindow) -> Finding | None:
+    """Where gradients are accumulated: as many samples in fewer, larger kernels come before a graph
+    of the small ones, which gives hardly more and leaves them small (a ViT, 16 batches of 4 on an
+    H200: 9.1x, where launches alone were 3.2x)."""
+    several, graph = merging(window), found.speedup
+    gain = None if several is None else gain_of_merging(window, several.times)
+    if gain is None or graph is None or gain < limits.MOST_OF_THE_GAIN * graph:
+        return None
+    text = larger_batch(window, LARGER)
+    advice = (text, *(one for one in found.advice if one != text))
+    return replace(found, advice=advice, speedup=gain, speedup_is="estimate")
 
 
 def _steady_first(found: Finding, window: StepWindow) -> Finding | None:
