@@ -27,6 +27,8 @@ SETTINGS: Final = (
     "diagonal_solves",
     "formats",
     "step_operations",
+    "groups",
+    "alike_groups",
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

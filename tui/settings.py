@@ -311,3 +311,7 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     diagonal_solves: DiagonalSolves | None = None
     formats: FormatTimes | None = None
     step_operations: StepOperations | None = None
+    groups: int | None = None
+    alike_groups: int | None = None
+    """Groups of parameters of the optimizer, but for empty ones; and how many could be one with
+    another, whose settings are the same."""

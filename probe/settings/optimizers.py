@@ -215,8 +215,11 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
     dtype, device = max(bytes_of, key=lambda place: bytes_of[place], default=(None, None))
+    groups = [one for one in optimizer.param_groups if one["params"]]
     return {
         "optimizer": type(optimizer).__name__,
+        "groups": len(groups),
+        "alike_groups": len(groups) - len(set(map(_settings_of, groups))),
         "foreach": _set_to(optimizer, "foreach"),
         "fused": _set_to(optimizer, "fused"),
         "fusible": not sparse and _is_fusible(optimizer),
@@ -229,6 +232,15 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "filters": 0 if volumes else filters,
         "depthwise_filters": depthwise,
     }
+
+
+def _settings_of(group: dict[str, Any]) -> Any:
+    """What tells a group from those that could be one with it."""
+    return tuple(
+        (name, value if isinstance(value, (bool, int, float, str, tuple)) else id(value))
+        for name, value in sorted(group.items())
+        if name not in ("params", "param_names", "name")
+    )
 
 
 def _filter(weight: Any) -> tuple[bool, bool]:

@@ -43,6 +43,7 @@ from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import RunFacts, StepWindow
 from .own_optimizer import by_hand, function_to_spare, own_function, spare_it
+from .parameter_groups import alike_groups
 from .sparse_table import (
     TAKES_SPARSE,
     TableUsed,
@@ -80,7 +81,9 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     if any(map(embeds, places)) and not (is_sparse or any(map(clips, places))):
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     other = (together,) if together else _one_by_one(window)
-    first = (*by_hand(window), *spare_it(window), *other)
+    groups = alike_groups(window)
+    merged = () if groups is None else (groups.advice,)
+    first = (*merged, *by_hand(window), *spare_it(window), *other)
     if (used := _by_rows(window)) is not None:
         return (sparse_advice(window, used), *first, rarely)
     if settings is None:
@@ -250,6 +253,10 @@ def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
     if (called := function_to_spare(window)) is not None and not window.gpu_present:
         return Forecast(min(bound, speedup_of(called.share, floor.mean)), 1.0, bound)
+    if (groups := alike_groups(window)) is not None:
+        own = _own_on_gpu(window)
+        most, middle, least = (min(bound, speedup_of(own * (1.0 - left))) for left in groups.left)
+        return Forecast(middle, least, most)
     if settings is None or not updated_together(window):
         return None
     if window.gpu_present:
@@ -270,13 +277,21 @@ def _forecast_on_gpu(window: StepWindow, settings: Settings, bound: float) -> Fo
         return None
     if any(map(steps_one_by_one, main_places(window))):
         return None
-    rows = device.rows
-    own = sum(row.optimizer_ns for row in rows) / max(1, sum(row.wall_ns for row in rows))
-    own = min(own, _own_part(window)) * unmeasured(window).left
+    own = _own_on_gpu(window)
     moves = DENSE_PASSES * (settings.parameter_bytes or 0) / update_ns(window) * 1e9
     most, middle, least = (min(bound, speedup_of(own * (1.0 - left))) for left in FUSED_LEFT_ON_GPU)
     all_of_it = min(bound, speedup_of(own))
     return Forecast(middle, least, most if moves >= FAST_BYTES_PER_S else all_of_it)
+
+
+def _own_on_gpu(window: StepWindow) -> float:
+    """The part of the time in `step()` itself on the GPU's clock; 0 where that is not read."""
+    device = on_device(window)
+    if device is None:
+        return 0.0
+    updating_ns = sum(row.optimizer_ns for row in device.rows)
+    own = updating_ns / max(1, sum(row.wall_ns for row in device.rows))
+    return min(own, _own_part(window)) * unmeasured(window).left
 
 
 def _own_part(window: StepWindow) -> float:
