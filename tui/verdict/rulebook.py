@@ -17,6 +17,7 @@ from .rules.communication import communication
 from .rules.compute import by_parts, compute, in_fp32, of_memory
 from .rules.computed_anew import computed_anew
 from .rules.contention import contention, core_contention
+from .rules.decompositions import decompositions
 from .rules.diagonal_normal import diagonal_normal
 from .rules.distances import distances
 from .rules.double_precision import in_float64
@@ -45,6 +46,7 @@ from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
 from .rules.traced_operations import traced_loop, traced_operations, unfused
+from .rules.tried_kernels import tried_kernels
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.causes import MOST_OF_IT
@@ -106,7 +108,10 @@ def _compute(window: StepWindow) -> Finding | None:
     of_net = unneeded or in_float64(window) or in_fp32(window) or by_parts(window)
     needless = needless_products(window), recomputation(window), repeated_backward(window)
     beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
-    large = attention_weights(window), distances(window), diagonal_normal(window)
+    large = (
+        *(attention_weights(window), distances(window), diagonal_normal(window)),
+        decompositions(window),
+    )
     operations = traced_operations(window)
     found = of_net, *beside, *needless, *large, *operations
     most, general = max(filter(None, found), key=_share_of, default=None), unfused(window)
@@ -135,10 +140,10 @@ def _launch(window: StepWindow) -> Finding | None:
     else:
         found += [small_operations_in_a_loop(window), repeated_layer(window)]
     most = max(filter(None, found), key=_share_of, default=None)
-    loop = traced_loop(window)
-    if loop is None or (most is not None and _share_of(loop) < MOST_OF_IT * _share_of(most)):
-        return most
-    return loop  # the line that launches most says more than that it is launched
+    least = 0.0 if most is None else MOST_OF_IT * _share_of(most)
+    # What is launched so, or which line launches most, says more than that it is launched.
+    known = filter(None, (tried_kernels(window), traced_loop(window)))
+    return next((one for one in known if _share_of(one) >= least), most)
 
 
 def _share_of(found: Finding) -> float:

@@ -94,11 +94,13 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     elif whole is not None:
         # Waits for the batches after it stay.
         forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
-    elif device is not None and restarts and feeding.make_ns is not None:
+    elif device is not None and feeding.workers and feeding.make_ns is not None:
         # Workers that stay make an epoch's first batch when it begins, too.
         stays_ns = len(starts) * min(each_ns, feeding.make_ns)
         if stays_ns > taken_ns / 2:
-            return _of_slow_batches(window, feeding.make_ns, evidence, advice)
+            return _of_slow_batches(window, feeding.make_ns, evidence, advice if restarts else ())
+        if not restarts:
+            return Explained("epoch-start", evidence, advice)
         goes_ns = taken_ns - stays_ns
         forecast = interval_of("input", speedup_of(device.exposed_share * goes_ns / wall_ns))
     return Explained("epoch-start", evidence, advice, forecast=forecast)

@@ -110,6 +110,12 @@ def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
     return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
 
 
+def comes_next(work_ns: float, feeding: Feeding) -> bool:
+    """Workers that never waited would be the limit all the same, with so much of a batch's time at
+    work: making it cheaper gives more than a longer queue."""
+    return feeding.other_ns < limits.MOST_OF_THE_GAIN * work_ns
+
+
 def without_any(window: StepWindow, feeding: Feeding) -> WithoutWorkers | None:
     """No workers, on a CPU where a batch costs less to make than to receive (tutorials' batches of
     four small pictures, two workers on two cores: 1.7x was measured twice). None where it gives
@@ -230,7 +236,8 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
         return None
     known = window.stacks is not None and window.stacks.worker_samples >= LEAST_STACKS
     if known and feeding.busy is not None:
-        if feeding.busy >= limits.BURST_BUSY:
+        smoothed_ns = feeding.busy * feeding.batch_ns  # as slow as all its batches are, in turns
+        if feeding.busy >= limits.BURST_BUSY or comes_next(smoothed_ns, feeding):
             return None
     elif concentration > 0.5 / feeding.workers:
         return None

@@ -137,6 +137,43 @@ def test_a_first_batch_that_takes_most_of_a_start_is_to_be_cheaper() -> None:
     assert finding.speedup > 2.0
 
 
+def test_workers_that_persist_make_a_slow_first_batch_all_the_same() -> None:
+    """Pathology on an H200, 12 workers that stay, epochs of 25 batches: "see what the dataset does
+    when an epoch begins", where all its items are slow; 2.8x by a smaller part of each picture."""
+    rows = run(125, lambda n: {"startup_ms": 778 if n % 25 == 1 else 0, "forward_ms": 30})
+    on_gpu = {"forward_ms": 30, "wait_ms": 31, "data_ms": 31}
+    stay = (loader(12, iterations=5, batches=25, persistent_workers=True),)
+    blurs = (0.57, "filter (PIL/ImageFilter.py:206)", "RandomBlur.__call__ (train.py:55)")
+
+    def judged(idle: float) -> Finding:
+        sampled = stacks(workers=[blurs], idle=idle)
+        return found(gpu_window(rows, on_gpu, loaders=stay, cores=16.0, stacks=sampled))
+
+    slow, quick = judged(idle=0.0), judged(idle=0.95)
+    assert slow.sub == quick.sub == "epoch-start"
+    assert slow.advice == (
+        "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and store "
+        "the result (RandomBlur.__call__ (train.py:55))",
+    )
+    assert "what the dataset does when an epoch begins" in quick.advice[0]
+
+
+def test_a_queue_hides_no_work_that_all_workers_together_are_too_slow_for() -> None:
+    """Shortest paths of polymers for each item on an H200, six workers at work 80 % of the time:
+    "prefetch 4", where they were the limit of any queue; 3.6x by paths that are kept."""
+    rows = run(96, lambda n: {"data_ms": 620 if n % 12 == 0 else 0, "forward_ms": 37})
+    on_gpu = {"forward_ms": 37, "wait_ms": 52, "data_ms": 52}
+    paths = (0.98, "floyd_warshall (train.py:48)", None)
+
+    def judged(idle: float) -> Finding:
+        sampled = stacks(workers=[paths], idle=idle)
+        return found(gpu_window(rows, on_gpu, loaders=(loader(6),), cores=16.0, stacks=sampled))
+
+    assert judged(idle=0.6).sub == "burst"
+    assert judged(idle=0.2).sub == "workers"
+    assert any("floyd_warshall" in one for one in judged(idle=0.2).advice)
+
+
 def test_workers_that_start_for_the_evaluation_after_an_epoch_are_its_start_too() -> None:
     """PatchTST on an H200, 10 workers: 0.7 s of starting them for the training, and 1.2 s of two
     evaluations that start ten each, of 5.3 s; launches led, and batches in memory gave 1.7x."""
