@@ -14,6 +14,7 @@ from ..loader import HANDED_NS, Feeding, WorkerPlan, all_made
 from ..place_names import file_of, function_of, own_frame, place_evidence, place_name
 from ..scoring import speedup_of
 from ..stack_samples import FrameShare
+from ..step_time import spent
 from ..thresholds import causes as limits
 from ..thresholds.samples import LEAST_STACKS
 from ..window import RunFacts, StepWindow, WorkerUse
@@ -108,12 +109,6 @@ def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
 def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
     """Another number of workers gives most of what no wait at all would, which leaves `rest_ns`."""
     return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
-
-
-def comes_next(work_ns: float, feeding: Feeding) -> bool:
-    """Workers that never waited would be the limit all the same, with so much of a batch's time at
-    work: making it cheaper gives more than a longer queue."""
-    return feeding.other_ns < limits.MOST_OF_THE_GAIN * work_ns
 
 
 def without_any(window: StepWindow, feeding: Feeding) -> WithoutWorkers | None:
@@ -236,8 +231,7 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
         return None
     known = window.stacks is not None and window.stacks.worker_samples >= LEAST_STACKS
     if known and feeding.busy is not None:
-        smoothed_ns = feeding.busy * feeding.batch_ns  # as slow as all its batches are, in turns
-        if feeding.busy >= limits.BURST_BUSY or comes_next(smoothed_ns, feeding):
+        if _busy_in_training(window, feeding.busy) >= limits.BURST_BUSY:
             return None
     elif concentration > 0.5 / feeding.workers:
         return None
@@ -254,6 +248,13 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
         text = f"workers are busy only {percent(feeding.busy)} of the time"
         evidence.append(Evidence(text, "py-spy", feeding.busy))
     return Explained("burst", tuple(evidence), _advice(window, feeding, longest))
+
+
+def _busy_in_training(window: StepWindow, busy: float) -> float:
+    """The same part without the evaluations and checkpoints, while which the training's workers
+    have nothing to do once their queues are full."""
+    total = spent(window.steps)
+    return min(1.0, busy * total.wall_ns / max(1, total.wall_ns - total.paused_ns))
 
 
 def _advice(window: StepWindow, feeding: Feeding, longest_ns: int) -> tuple[str, ...]:

@@ -158,20 +158,26 @@ def test_workers_that_persist_make_a_slow_first_batch_all_the_same() -> None:
     assert "what the dataset does when an epoch begins" in quick.advice[0]
 
 
-def test_a_queue_hides_no_work_that_all_workers_together_are_too_slow_for() -> None:
-    """Shortest paths of polymers for each item on an H200, six workers at work 80 % of the time:
-    "prefetch 4", where they were the limit of any queue; 3.6x by paths that are kept."""
-    rows = run(96, lambda n: {"data_ms": 620 if n % 12 == 0 else 0, "forward_ms": 37})
+def test_workers_that_rest_in_evaluations_are_no_burst() -> None:
+    """Shortest paths of polymers for each item on an H200, six workers at work 80 % of the time,
+    and all of it but for the evaluations: "prefetch 4"; 3.6x by paths that are kept."""
     on_gpu = {"forward_ms": 37, "wait_ms": 52, "data_ms": 52}
     paths = (0.98, "floyd_warshall (train.py:48)", None)
 
-    def judged(idle: float) -> Finding:
-        sampled = stacks(workers=[paths], idle=idle)
+    def judged(evaluation_ms: float) -> Finding:
+        rows = run(
+            96,
+            lambda n: {
+                "data_ms": 620 if n % 12 == 0 else 0, "forward_ms": 37,
+                "evaluation_ms": evaluation_ms if n % 48 == 0 else 0,
+            },
+        )  # fmt: skip
+        sampled = stacks(workers=[paths], idle=0.2)
         return found(gpu_window(rows, on_gpu, loaders=(loader(6),), cores=16.0, stacks=sampled))
 
-    assert judged(idle=0.6).sub == "burst"
-    assert judged(idle=0.2).sub == "workers"
-    assert any("floyd_warshall" in one for one in judged(idle=0.2).advice)
+    assert judged(0).sub == "burst"
+    assert judged(800).sub == "workers"
+    assert any("floyd_warshall" in one for one in judged(800).advice)
 
 
 def test_workers_that_start_for_the_evaluation_after_an_epoch_are_its_start_too() -> None:
