@@ -87,19 +87,28 @@ class StepTraces:
         """What each step has shown, in the order of what its operations took."""
         self._compile: Any = None
         """`torch.compile`, where ours stands for it."""
+        self._bears: bool | None = None
+        """Tensors of the program's own types may be made below a mode; None before that was tried.
+        """
         self._again_ns = 0
         self._failed = 0
         self.is_over = are_commands_off()
 
     def ask(self) -> None:
         """Trace a step, where one is due. Called by the publisher, which has time to look for what
-        was compiled."""
+        was compiled, and on whose thread no handler of the program's raises while a mode is tried
+        out, which it would leave on."""
         if not self._recorder.on or self.is_over or self._recorder.now_ns() < self._again_ns:
             return
         if holds_compiled():
             self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
         else:
-            self._recorder.trace_with(self.at)
+            if self._bears is None:
+                self._bears = _has_needed() and bears_subclasses()
+            if self._bears:
+                self._recorder.trace_with(self.at)
+            else:
+                self.is_over = True
 
     def at(self, kind: int, what: Any) -> None:
         """Behind each mark of this kind, until a step was traced."""
@@ -157,9 +166,6 @@ class StepTraces:
             return  # what is put on in there, autograd takes off
         if not _may_trace():
             self._fail()
-            return
-        if not (self._summaries or bears_subclasses()):
-            self._abandon("this torch breaks tensors of own types below a mode")
             return
         events = find_events()
         self._around = None if events is None else DeviceTimes(events)
@@ -254,10 +260,13 @@ def on_host(one: Taken) -> int:
     return one.host_ns
 
 
+def _has_needed() -> bool:
+    torch: Any = sys.modules["torch"]
+    return all(hasattr(torch._C, name) for name in NEEDED)
+
+
 def _may_trace() -> bool:
     torch: Any = sys.modules["torch"]
-    if not all(hasattr(torch._C, name) for name in NEEDED):
-        return False
     if torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing():
         return False
     if getattr(torch.autograd, "_profiler_enabled", bool)():

@@ -1,5 +1,6 @@
 """Where no step is traced, for a mode would be seen or do harm, and where one goes off."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -310,6 +311,25 @@ def test_where_a_mode_breaks_the_programs_own_tensors_no_step_is_traced(
         loop.step(WARM + 3)
         assert loop.found() is None
         assert loop.traces.is_over
+
+
+def test_a_mode_is_tried_out_on_no_thread_of_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler of the program's that raises as the mode is about to go off would leave it on: on a
+    loaded machine that took a whole test run with it."""
+    by: list[str] = []
+
+    def tries() -> bool:
+        by.append(sys._getframe(1).f_code.co_name)
+        return True
+
+    monkeypatch.setattr(traces, "bears_subclasses", tries)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        assert is_on()
+        loop.step()
+    assert by == ["ask"]
 
 
 def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
