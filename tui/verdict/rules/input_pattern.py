@@ -247,7 +247,9 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     if known and feeding.busy is not None:
         text = f"workers are busy only {percent(feeding.busy)} of the time"
         evidence.append(Evidence(text, "py-spy", feeding.busy))
-    return Explained("burst", tuple(evidence), _advice(window, feeding, longest))
+    places = folded(worker_places(window))
+    evidence += named(places, "worker")
+    return Explained("burst", tuple(evidence), _advice(window, feeding, longest, places))
 
 
 def _busy_in_training(window: StepWindow, busy: float) -> float:
@@ -257,9 +259,13 @@ def _busy_in_training(window: StepWindow, busy: float) -> float:
     return min(1.0, busy * total.wall_ns / max(1, total.wall_ns - total.paused_ns))
 
 
-def _advice(window: StepWindow, feeding: Feeding, longest_ns: int) -> tuple[str, ...]:
+def _advice(
+    window: StepWindow, feeding: Feeding, longest_ns: int, places: tuple[FrameShare, ...]
+) -> tuple[str, ...]:
     """The queue of W * prefetch batches must outlast the spike."""
-    find = "find what makes some batches late: a large sample, a cache refill, a retry"
+    most = own_frame(places[0]) if places else None
+    where = f" in {most}" if most else ""
+    find = f"find what makes some batches late{where}: a large sample, a cache refill, a retry"
     have = window.loaders[0].prefetch_factor or 2
     if feeding.other_ns <= 0 or not feeding.workers:
         return (find,)

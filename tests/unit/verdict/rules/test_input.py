@@ -224,6 +224,7 @@ def test_a_late_batch_now_and_then_is_a_burst() -> None:
     finding = found(window(rows, loaders=(loader(4),), cores=16.0, stacks=busy))
     assert finding.sub == "burst"
     assert "up to 600 ms" in " ".join(evidence.text for evidence in finding.evidence)
+    assert "late in __getitem__ (dataset.py:41): a large sample" in " ".join(finding.advice)
 
 
 def test_workers_that_are_too_slow_together_are_no_burst() -> None:
