@@ -204,6 +204,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     gathered: GatheredOperations | None = None
     on_host: NeedlessOperations | None = None
     """What a step on a GPU computes on the CPU; None from a probe that does not say."""
+    wall_us: int | None = None
+    """What the traced step took but for tracing: of two optimizers in turns it holds both steps."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -14,6 +14,7 @@ from ..wire.marks import (
     BACKWARD_LEAVE,
     FETCH_ENTER,
     FETCH_LEAVE,
+    MOST_BEHIND_ONE,
     OPTIMIZER_LEAVE,
     STAMPED,
     STEP,
@@ -74,9 +75,11 @@ class Stamper:
         """An optimizer was seen at all, and since the last boundary."""
         self._backwards = 0
         """Before a loader or an optimizer was seen."""
-        self._has_backward = self._went_back = False
-        """A backward was seen at all, and since an optimizer's step: of several that follow one the
-        first ends what is counted as a step here, and the monitor has all of them in one."""
+        self._went_back = False
+        """A backward came since an optimizer's step: of several that follow one the first ends what
+        is counted as a step here, and the monitor has all of them in one."""
+        self._others = MOST_BEHIND_ONE
+        """Such steps behind it; so many, and a loop has no backwards: what is captured has none."""
         self._put_ns = 0
         """When the last event was recorded."""
         self._read_ns = (0, 0)
@@ -113,7 +116,7 @@ class Stamper:
         backward. Where there is no optimizer, every fetch; without either, every backward. Once
         `probe.step()` was called, nothing else."""
         if kind == BACKWARD_ENTER:
-            self._has_backward = self._went_back = True
+            self._went_back, self._others = True, 0
         if kind == STEP:
             self._explicit = True
         if self._explicit:
@@ -123,9 +126,9 @@ class Stamper:
             return self._stepped or not self._optimizer
         if kind == OPTIMIZER_LEAVE:
             self._optimizer = self._stepped = True
-            first = self._went_back or not self._has_backward
-            self._went_back = False
-            return first and not self._loader
+            first, self._went_back = self._went_back, False
+            self._others += not first
+            return (first or self._others > MOST_BEHIND_ONE) and not self._loader
         if kind == BACKWARD_LEAVE and not (self._loader or self._optimizer):
             self._backwards += 1
             return self._backwards >= PATIENCE

@@ -59,6 +59,8 @@ class Summary(NamedTuple):
     loop: Row | None = None
     gathered: Row | None = None
     on_host: Row | None = None
+    wall_us: int | None = None
+    """From its beginning to its end, without what taking it down has cost."""
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -85,7 +87,7 @@ def host_copies(step: Step) -> HostCopies:
 
 
 def on_host(step: Step) -> Needless | None:
-    """What a step on a device computes from tensors on the host, and leaves there."""
+    """What a step on a device computes from tensors on the host, before it copies any."""
     if is_all_on_host(step.operations):
         return None
     own = [one for one in step.operations if one.work is not Work.VIEW and one.is_on_host]
@@ -104,8 +106,8 @@ def summary_of_forward(step: Step) -> Summary:
     return Summary(len(step.operations), us=0, host_us=0, **_beside_device(step))
 
 
-def summary_of(step: Step, found: Found) -> Summary:
-    """Of one step."""
+def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
+    """Of one step, which took so long but for taking it down."""
     whole = sum(one.ns for one in step.operations)
     functions = tuple(
         (
@@ -133,6 +135,7 @@ def summary_of(step: Step, found: Found) -> Summary:
         zeros=None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1])),
         loop=None if loop is None else (*_needless(step, loop), loop.turns),
         gathered=None if early is None else (*_needless(step, early), *early.layer),
+        wall_us=wall_ns // 1000,
         **_beside_device(step),
     )
 

@@ -276,18 +276,26 @@ def tracer(known: Known, now_ns: Callable[[], int], around: DeviceTimes | None =
 
 def bears_subclasses() -> bool:
     """Whether a tensor of the program's own type can be made below a mode: torch 2.4 has made a
-    plain one of it by then, and raises."""
+    plain one of it by then, and raises. The mode lies on this thread's stack alone: its `with`
+    would change what torch keeps of all threads, beside modes of the program's."""
     torch: Any = sys.modules["torch"]
     own: Any = type("Own", (torch.Tensor,), {})
     plain = torch.zeros(1, device="cpu")
-    with tracer(Known(), int):
-        try:
-            plain.as_subclass(own)
-        except RuntimeError as error:
-            if is_users(error):
-                raise
-            return False
+    torch._C._push_on_torch_dispatch_stack(tracer(Known(), int))
+    try:
+        plain.as_subclass(own)
+    except RuntimeError as error:
+        if is_users(error):
+            raise
+        return False
+    finally:
+        torch._C._pop_torch_dispatch_stack(None)
     return True
+
+
+def forward_of(mode: Any) -> Step:
+    """What was taken down before the backward, by the host's clock alone."""
+    return Step(tuple(_rows(mode.taken, lambda _: 0)), _places(mode), frozenset(), {})
 
 
 def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
@@ -297,12 +305,15 @@ def step_of(mode: Any, ns_of: Callable[[Taken], int]) -> Step:
     if not is_all_on_host(operations):
         # An idle device's events around it are apart by what the host took.
         operations = tuple(one._replace(ns=0) if one.is_on_host else one for one in operations)
-    places = tuple(
+    lasting, filled = mode.leaves.ended()
+    return Step(operations, _places(mode), lasting, filled, frozenset(mode.closed))
+
+
+def _places(mode: Any) -> tuple[Place, ...]:
+    return tuple(
         Place(code.co_filename, getattr(code, "co_qualname", code.co_name), line)
         for code, line in mode.places
     )
-    lasting, filled = mode.leaves.ended()
-    return Step(operations, places, lasting, filled, frozenset(mode.closed))
 
 
 def _rows(taken: list[Taken], ns_of: Callable[[Taken], int]) -> Iterator[Operation]:

@@ -36,7 +36,7 @@ from .lasting import Known
 from .needless import by_scatter, constant, repeated, steady_of, unread
 from .operation import Step
 from .summary import Found, Summary, summary_of, summary_of_forward
-from .tracer import DeviceTimes, Taken, bears_subclasses, step_of, tracer
+from .tracer import DeviceTimes, Taken, bears_subclasses, forward_of, step_of, tracer
 
 STEP_OPERATIONS: Final = "step_operations"
 """As `settings.Settings` has it."""
@@ -53,7 +53,10 @@ PATIENCE: Final = 64
 WARM: Final = 3
 """Steps before the first that is traced: a program's first ones load kernels."""
 MOST_FAILED: Final = 3
-NEEDED: Final = ("_current_graph_task_id", "_current_autograd_node", "_dynamo")
+NEEDED: Final = (
+    *("_current_graph_task_id", "_current_autograd_node", "_dynamo"),
+    *("_push_on_torch_dispatch_stack", "_pop_torch_dispatch_stack"),
+)
 """Of torch's, without which no step is traced."""
 OURS: Final = "_gpuwatch_traces"
 """An attribute of the function that stands for `torch.compile` in a traced step."""
@@ -76,11 +79,15 @@ class StepTraces:
         """Identity of the one whose step began last; None before, and of backwards alone."""
         self._first: int | None = None
         """Of the one with whose step the trace began."""
+        self._begun_ns = self._wall_ns = 0
+        """When the trace began, and how long the step was that was traced last."""
         self._backwards = 0
         self._steps = 0
         """Of optimizers, since somebody watches."""
         self._ended: Any = None
         """A mode that is over, whose events the device has not passed yet."""
+        self._forward: Any = None
+        """A mode that went off before a backward."""
         self._before: frozenset[int] | None = None
         """Keys of the operations that all steps so far had; None before the first."""
         self._summaries: list[Summary] = []
@@ -104,7 +111,7 @@ class StepTraces:
             self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
         else:
             if self._bears is None:
-                self._bears = _has_needed() and bears_subclasses()
+                self._bears = _bears_it()
             if self._bears:
                 self._recorder.trace_with(self.at)
             else:
@@ -113,7 +120,9 @@ class StepTraces:
     def at(self, kind: int, what: Any) -> None:
         """Behind each mark of this kind, until a step was traced."""
         try:
-            if self._ended is not None:
+            if self._forward is not None:
+                self._take_forward(self._forward)
+            elif self._ended is not None:
                 self._take(self._ended)
             elif self._on is None:
                 self._wait(kind, what)
@@ -128,7 +137,7 @@ class StepTraces:
 
     def _abandon(self, why: str) -> None:
         """For good. A mode that cannot go off now does at a later mark."""
-        self.is_over, self._ended = True, None
+        self.is_over, self._ended, self._forward = True, None, None
         if self._on is None:
             self._recorder.trace_with(None)
         else:
@@ -172,12 +181,14 @@ class StepTraces:
         self._first = optimizer
         now_ns = self._recorder.now_ns
         self._on = ModeOn(tracer(self._known, now_ns, self._around), self._cut, now_ns() + MOST_NS)
+        self._begun_ns = now_ns()
         self._stand_for_compile()
 
     def _end(self, tracing: ModeOn) -> None:
         if not tracing.can_go:
             return  # a mode of the user's lies on ours: at the end of a later step
         self._take_off(tracing)
+        self._wall_ns = self._recorder.now_ns() - self._begun_ns - tracing.mode.own_ns
         if tracing.mode.why_not or not tracing.mode.went_back:
             self._fail()  # a closure's backward lies within the optimizer
         else:
@@ -214,8 +225,9 @@ class StepTraces:
         self._fail()
         if mode.why_not == ANOTHER:
             self.is_over = True
-            forward = summary_of_forward(step_of(mode, on_host))
-            self.reading = self.reading or {STEP_OPERATIONS: (1, *forward)}
+            if not self.reading:
+                self._forward = mode
+                self._recorder.trace_with(self.at)
         return True
 
     def _fail(self) -> None:
@@ -223,6 +235,12 @@ class StepTraces:
         self.is_over = self.is_over or self._failed >= MOST_FAILED
         self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
         self._recorder.trace_with(None)
+
+    def _take_forward(self, mode: Any) -> None:
+        """Not within the program's call of its backward, which has just ended the trace."""
+        self._forward = None
+        self._recorder.trace_with(None)
+        self.reading = {STEP_OPERATIONS: (1, *summary_of_forward(forward_of(mode)))}
 
     def _take(self, mode: Any) -> None:
         """Sum it up, once the device has passed its events."""
@@ -246,7 +264,7 @@ class StepTraces:
         lasting = None if before is None else constant(step, steady, before)
         self._before = keys if self._before is None else keys & self._before
         found = Found(lasting, repeated(step, steady), unread(step), by_scatter(step))
-        newest = summary_of(step, found)
+        newest = summary_of(step, found, self._wall_ns)
         self._summaries.append(newest)
         self._summaries.sort(key=lambda each: (each.us, each.operations))
         traced = len(self._summaries)
@@ -260,9 +278,15 @@ def on_host(one: Taken) -> int:
     return one.host_ns
 
 
-def _has_needed() -> bool:
+def _bears_it() -> bool:
+    """This torch has what a mode needs, and makes tensors of the program's own types below one."""
     torch: Any = sys.modules["torch"]
-    return all(hasattr(torch._C, name) for name in NEEDED)
+    try:
+        return all(hasattr(torch._C, name) for name in NEEDED) and bears_subclasses()
+    except Exception as error:
+        if is_users(error):
+            raise
+        return False
 
 
 def _may_trace() -> bool:

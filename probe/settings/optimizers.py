@@ -32,6 +32,10 @@ BY_RATE: Final = (
 )
 """Classes of torch.optim that multiply by the learning rate whatever they do to a parameter, its
 decay too (read in 2.13). Rprop takes it for its first step alone, and LBFGS to search from."""
+MOST_GROUPS: Final = 512
+PLAIN: Final = (bool, int, float, str, type(None))
+OWN: Final = ("params", "param_names", "name")
+"""What each group has for itself."""
 RESTS: Final = 8
 """Steps in a row that are seen with a learning rate of 0, two in each second, before it is taken to
 stay so: a warm-up from 0 has one, and a group that takes turns is hardly met at 0 so often."""
@@ -72,6 +76,10 @@ class _Known:
         else:
             self.parameter, self.gradient = ref(parameter), ref(parameter.grad)
         self.there = False
+        # Schedules of their own may tell groups apart that began as one.
+        if self.facts["alike_groups"]:
+            now = alike_groups(optimizer) or 0
+            self.facts["alike_groups"] = min(self.facts["alike_groups"], now)
         for at, group in enumerate(optimizer.param_groups):
             self.rests[at] = self.rests.get(at, 0) + 1 if _rests(optimizer, group) else 0
 
@@ -193,7 +201,7 @@ def _tables_in(optimizer: Any, facts: dict[str, Any]) -> list[Callable[[], Any]]
 
 
 def facts_of(optimizer: Any) -> dict[str, Any]:
-    """What an optimizer's groups hold. 1 us a tensor, once."""
+    """What an optimizer's groups hold. 1 us a tensor and 10 us a group, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
     parameters = on_host = filters = depthwise = 0
@@ -215,11 +223,10 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
     dtype, device = max(bytes_of, key=lambda place: bytes_of[place], default=(None, None))
-    groups = [one for one in optimizer.param_groups if one["params"]]
     return {
         "optimizer": type(optimizer).__name__,
-        "groups": len(groups),
-        "alike_groups": len(groups) - len(set(map(_settings_of, groups))),
+        "groups": len(optimizer.param_groups),
+        "alike_groups": alike_groups(optimizer),
         "foreach": _set_to(optimizer, "foreach"),
         "fused": _set_to(optimizer, "fused"),
         "fusible": not sparse and _is_fusible(optimizer),
@@ -234,13 +241,29 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     }
 
 
-def _settings_of(group: dict[str, Any]) -> Any:
-    """What tells a group from those that could be one with it."""
-    return tuple(
-        (name, value if isinstance(value, (bool, int, float, str, tuple)) else id(value))
-        for name, value in sorted(group.items())
-        if name not in ("params", "param_names", "name")
+def alike_groups(optimizer: Any) -> int | None:
+    """Groups of parameters that could be one with another, whose settings are the same. None of
+    more than `MOST_GROUPS`, 10 us each."""
+    groups = optimizer.param_groups
+    if len(groups) > MOST_GROUPS:
+        return None
+    return len(groups) - len({_settings_of(group) for group in groups})
+
+
+def _settings_of(group: dict[Any, Any]) -> frozenset[Any]:
+    """Only names, numbers, texts and tuples of them are compared: anything else, a key too, is
+    another one unless it is the same object."""
+    return frozenset(
+        (name if type(name) is str else id(name), _compared(value))
+        for name, value in group.items()
+        if name not in OWN
     )
+
+
+def _compared(value: Any) -> Any:
+    kind = type(value)
+    is_plain = kind in PLAIN or (kind is tuple and all(type(one) in PLAIN for one in value))
+    return (kind, value) if is_plain else id(value)
 
 
 def _filter(weight: Any) -> tuple[bool, bool]:

@@ -6,6 +6,8 @@ the last one), so numbers are never reused.
 
 from typing import Final
 
+MOST_BEHIND_ONE: Final = 64
+"""Optimizers that step behind one backward: more updates are a replayed graph's, each a step."""
 ITERATION: Final = 1
 """A loader's iterator is being made or reset: worker start-up begins."""
 FETCH_ENTER: Final = 2

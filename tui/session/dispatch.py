@@ -92,6 +92,10 @@ class LoaderStore:
         newest_first = sorted(reversed(self._loaders.values()), key=lambda one: not one.trains)
         return tuple(one for one in newest_first if not one.evaluation) or tuple(newest_first)
 
+    def evaluations(self) -> tuple[Loader, ...]:
+        """Those of evaluations."""
+        return tuple(one for one in self.all() if one.evaluation)
+
     def beside_training(self, chunks: Iterable[StacksSeen]) -> frozenset[int]:
         """Workers that make no batch of the training's, and idle whether it is late or not: those
         of evaluations, which may wait for the next one all through an epoch; and those of another

@@ -281,6 +281,7 @@ class Assessment:
             cycles=stores.cycles.all(),
             under_way=stores.cycles.under_way(open_step),
             loaders=stores.loaders.training(),
+            evaluation_loaders=stores.loaders.evaluations(),
             padding=stores.loaders.padding(),
             cores=stores.processes.cores,
             stopped=stores.processes.stopped,

@@ -285,9 +285,10 @@ def computed_in_trace(window: StepWindow) -> Share:
     Nothing where no step was traced."""
     seen, device = traced_forward(window), on_device(window)
     computed = None if seen is None else seen.on_host
-    if computed is None or device is None:
+    if seen is None or computed is None or device is None:
         return Share(0.0, 0.0, 0.0)
-    return times(Share(*limits.OF_ANOTHER_STEP), within_one(1e3 * computed.us / device.step_ns))
+    whole_ns = 1e3 * (seen.wall_us or 0) or device.step_ns
+    return times(Share(*limits.OF_ANOTHER_STEP), within_one(1e3 * computed.us / whole_ns))
 
 
 def computing(place: FrameShare) -> bool:

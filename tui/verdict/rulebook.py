@@ -17,7 +17,6 @@ from .rules.communication import communication
 from .rules.compute import by_parts, compute, in_fp32, of_memory
 from .rules.computed_anew import computed_anew
 from .rules.contention import contention, core_contention
-from .rules.decompositions import decompositions
 from .rules.diagonal_normal import diagonal_normal
 from .rules.distances import distances
 from .rules.double_precision import in_float64
@@ -40,6 +39,7 @@ from .rules.recompile import recompile
 from .rules.recomputation import recomputation
 from .rules.repeated_backward import repeated_backward
 from .rules.repeated_layer import repeated_layer
+from .rules.singular_values import singular_values
 from .rules.small_operations import small_operations_in_a_loop
 from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
@@ -110,7 +110,7 @@ def _compute(window: StepWindow) -> Finding | None:
     beside = dropout(window), penalty(window), beside_unused_gpu(window), frozen
     large = (
         *(attention_weights(window), distances(window), diagonal_normal(window)),
-        decompositions(window),
+        singular_values(window),
     )
     operations = traced_operations(window)
     found = of_net, *beside, *needless, *large, *operations

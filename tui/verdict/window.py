@@ -158,6 +158,8 @@ class RunFacts:
     """Steps since the probe was armed."""
     loaders: tuple[Loader, ...] = ()
     """Training loaders, the one fetched from most lately first."""
+    evaluation_loaders: tuple[Loader, ...] = ()
+    """Those of evaluations, of which `loaders` has none."""
     padding: tuple[Padding, ...] = ()
     """Of that one's batches those whose mask was looked at; oldest first."""
     gpu_steps: tuple[GpuStep, ...] = ()

@@ -11,6 +11,7 @@ import torch
 from gpuwatch.probe import api
 from gpuwatch.probe.device.rate_limit import RateLimiter
 from gpuwatch.probe.device.stamper import Report
+from gpuwatch.probe.wire.marks import MOST_BEHIND_ONE
 from gpuwatch.tui.messages import Aligned, Allocated, Passed
 from gpuwatch.tui.steps import GpuStep
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
@@ -281,6 +282,32 @@ def test_several_optimizers_step_in_one_step(run: Run) -> None:
     measured = [one for one in run.reported() if one.number > 5]
     assert len(measured) == 2
     for step in measured:
+        assert ms(step.wall_ns) == pytest.approx(6, abs=0.1)
+
+
+def test_updates_of_a_graph_that_was_captured_are_steps(run: Run) -> None:
+    """As PyTorch's page on CUDA graphs has it: three backwards to warm up, then the graph is
+    replayed, and its optimizer steps by itself. No step ever ended."""
+    run.turning = False
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    for _ in range(3):
+        run.work(6, 3)
+        weight.sum().backward()
+        optimizer.step()
+    for _ in range(2 * MOST_BEHIND_ONE):
+        run.work(6, 3)
+        optimizer.step()
+    run.reported()
+    assert run.rate_limiter.stamper is not None
+    run.rate_limiter.stamper.grant(5)
+    for _ in range(20):
+        run.work(6, 3)
+        optimizer.step()
+    steps = run.reported()
+    assert len(steps) == 5
+    assert not run.host.recorder.stamps
+    for step in steps:
         assert ms(step.wall_ns) == pytest.approx(6, abs=0.1)
 
 

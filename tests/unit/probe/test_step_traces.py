@@ -14,6 +14,7 @@ from gpuwatch.probe.one_step.traces import (
     PAUSE,
     WARM,
 )
+from gpuwatch.tui.settings import StepOperations
 from tests.unit.probe.held_clock import Watched, watched
 from tests.unit.probe.traced import BEARS_SUBCLASSES, Loop, is_on, on_device
 
@@ -33,6 +34,15 @@ def test_a_step_is_traced_once_the_loop_is_warm() -> None:
         number, operations, *_ = loop.found()
         assert number == 1
         assert operations >= 5
+
+
+def test_how_long_the_step_was_is_known_too() -> None:
+    with watched() as run:
+        loop = Loop(run)
+        loop.net.register_forward_hook(lambda *_: run.clock.work(7))
+        loop.traces.ask()
+        loop.step(WARM + 2)
+        assert StepOperations(*loop.found()).wall_us == 7_000
 
 
 def test_the_next_comes_a_pause_later_and_no_more_than_so_many() -> None:

@@ -1,6 +1,6 @@
 """Where no step is traced, for a mode would be seen or do harm, and where one goes off."""
 
-import sys
+import threading
 from typing import Any
 
 import pytest
@@ -316,20 +316,74 @@ def test_where_a_mode_breaks_the_programs_own_tensors_no_step_is_traced(
 def test_a_mode_is_tried_out_on_no_thread_of_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler of the program's that raises as the mode is about to go off would leave it on: on a
     loaded machine that took a whole test run with it."""
-    by: list[str] = []
+    on: list[int] = []
 
     def tries() -> bool:
-        by.append(sys._getframe(1).f_code.co_name)
+        on.append(threading.get_ident())
         return True
 
     monkeypatch.setattr(traces, "bears_subclasses", tries)
     with watched() as run:
         loop = Loop(run)
-        loop.traces.ask()
+        publisher = threading.Thread(target=loop.traces.ask)
+        publisher.start()
+        publisher.join()
         loop.step(WARM + 1)
         assert is_on()
         loop.step()
-    assert by == ["ask"]
+    assert on == [publisher.ident]
+
+
+def test_trying_a_mode_out_leaves_what_torch_keeps_of_all_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Entering it as `with` does, and leaving it after the program has entered one of its own, left
+    torch to believe for good that one is on, which may keep it from compiling anything."""
+    entered: list[object] = []
+    monkeypatch.setattr(TorchDispatchMode, "__enter__", entered.append)
+    assert tracer.bears_subclasses()
+    assert not entered
+    assert not is_on()
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError])
+def test_a_torch_below_which_no_mode_can_be_tried_traces_nothing(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would have ended the publisher, and all watching with it."""
+
+    def fails() -> bool:
+        raise error("in this torch")
+
+    monkeypatch.setattr(traces, "bears_subclasses", fails)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 3)
+        assert loop.found() is None
+        assert loop.traces.is_over
+        assert not run.failures
+
+
+def test_what_a_forward_shows_is_summed_up_behind_its_backward(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A failure there would be one within the program's call, and end all watching."""
+
+    def fails(_: object) -> None:
+        raise IndexError("tried")
+
+    monkeypatch.setattr(traces, "summary_of_forward", fails)
+    with watched() as run:
+        loop = Loop(run)
+        loop.traces.ask()
+        loop.step(WARM + 1)
+        result = loop.net(torch.ones(4, 8)).cumprod(1).sum()
+        result.backward()
+        loop.step(2)
+        assert loop.found() is None
+        assert loop.traces.is_over
+        assert not run.failures
 
 
 def test_commands_that_are_off_trace_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

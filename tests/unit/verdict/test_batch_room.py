@@ -105,6 +105,10 @@ def test_merged_batches_come_before_a_graph_of_small_ones() -> None:
     assert found.speedup is not None
     assert 6 < found.speedup < 10
     assert found.share == alone.share
+    left_on = replace(seen, settings=Settings(anomaly=True))
+    other = launch(accumulating(left_on, 16))
+    assert other is not None
+    assert "set_detect_anomaly(False)" in other.advice[0]
 
 
 def test_on_a_cpu_it_gives_what_calling_the_operations_takes() -> None:

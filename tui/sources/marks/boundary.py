@@ -2,7 +2,8 @@
 
 * no loader ever seen, or none for `PATIENCE` updates (one batch used again and again): the
   optimizer's end, decided when the next backward comes, or the next update where no backward has
-  come before it (`torch.autograd.grad` makes the gradients: MAML);
+  come before it (`torch.autograd.grad` makes the gradients: MAML), or, behind one backward, more
+  updates than a loop has optimizers (a graph was captured then, which is replayed);
 * no optimizer in `patience` micro-steps, or in `PATIENCE_NS` where none was ever seen (a compiled
   or home-made one): the first fetch after a backward, without a loader the next backward; patience
   becomes twice the longest accumulation seen;
@@ -116,7 +117,9 @@ class Boundary:
 
     def steps_before_update(self, step: OpenStep) -> int:
         """The same of an optimizer's step that begins now, without a backward since the last."""
-        if self._explicit or self._loader_seen or step.backwards or not step.optimized:
+        if self._explicit or self._loader_seen or not step.optimized:
+            return 0
+        if step.backwards and step.optimizer_steps <= step.backwards * marks.MOST_BEHIND_ONE:
             return 0
         return self._optimized(step)
 

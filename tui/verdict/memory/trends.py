@@ -224,7 +224,7 @@ class BatchRoom:
 
     @property
     def fits(self) -> int:
-        """The same without that, and in any number."""
+        """The same in any number, however many."""
         if self.activations <= 0:
             return 1
         return floor((MEMORY_FULL * self.limit - self.kept) / self.activations)

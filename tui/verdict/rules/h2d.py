@@ -51,7 +51,7 @@ def h2d(window: StepWindow) -> Finding | None:
     lines = tuple(place_evidence(place, "main-thread") for place in copied)[:1]
     headline, evidence = "copying batches to the GPU takes", (*_evidence(moved), *lines)
     if where is not None:
-        advice = (f"make it on the GPU, with device=...: {where}",)
+        advice = (f"make it on the GPU, with device=...{where and f': {where}'}",)
         headline = "making tensors on the host and copying them to the GPU takes"
         evidence = lines  # the batches' size and rate are beside the point
     return cause(
@@ -100,9 +100,10 @@ def _places(window: StepWindow, made: HostCopies) -> str:
     one."""
     seen, at = traced_forward(window), shown(made.made_at)
     computed = None if seen is None else seen.on_host
-    if computed is None or not computed_for_gpu(window).mean or shown(computed.place) == at:
-        return at
-    return f"{at}, and {shown(computed.place)}"
+    beside = "" if computed is None else shown(computed.place)
+    if not computed_for_gpu(window).mean:
+        beside = ""
+    return ", and ".join(dict.fromkeys(filter(None, (at, beside))))
 
 
 def _filled_on_host(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ...messages import Loader
 from ..findings import Evidence
 from ..forecast.gain import gain_on_device, gain_without
 from ..forecast.interval import interval_of
@@ -21,6 +22,8 @@ copy them: C-SWM's made 0.65 GB and VQA's 0.86 on an H200's host. A picture of 2
 5 ms to decode is 0.12 GB/s of float32."""
 FITS: Final = 0.5
 """Part of the GPU's free memory that a dataset may take."""
+LEAST_OF_EVALUATION: Final = 0.2
+"""Of an evaluation, what stays at the least: no replay shows what it does beside reading."""
 STAYING_FIRST: Final = 0.5
 """Of what the GPU's memory gives back, the part from which on workers that stay come first."""
 
@@ -37,6 +40,15 @@ class _Dataset:
     """Of its batches in a second, by one worker or by the training thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The training's batches and an evaluation's."""
+
+    speedup: float
+    whole: int
+    """Bytes of both."""
+
+
 def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Explained:
     """The same, or that the dataset is best put on the GPU once, where that gives far more than
     what else explains the wait: no worker then makes a batch, hands it over and has it given back,
@@ -51,9 +63,9 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     others = alone.speedup if why.forecast is None else why.forecast.speedup
     if others >= limits.MOST_OF_THE_GAIN * kept:
         return why
-    whole, with_evaluation = size(found.whole), _evaluated_too(window, kept)
-    which = "dataset" if with_evaluation is None else "dataset, and evaluation's,"
-    likely = with_evaluation or kept
+    which, whole, likely = "dataset", size(found.whole), kept
+    if (both := _evaluated_too(window, found, kept)) is not None:
+        which, whole, likely = "dataset, and evaluation's,", size(both.whole), both.speedup
     advice = f"hold the {which} on the GPU and take batches there by index, about {times(likely)}: "
     advice += f"{whole} of {size(found.free)} that are free, if its samples stay the same"
     if why.sub == "epoch-start" and 1 - 1 / others >= STAYING_FIRST * (1 - 1 / kept):
@@ -73,17 +85,32 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     )
 
 
-def _evaluated_too(window: StepWindow, kept: float) -> float | None:
-    """What holding the batches of a marked evaluation on the GPU too gives together, where
-    `kept` is for those of the training alone: it reads as many for less work on the net, so that as
-    large a part of it goes (DiffPool, 24 % in evaluation: 3.0x without, 7.9x measured and so
-    computed on an H200). None where that is hardly more."""
+def _evaluated_too(window: StepWindow, found: _Dataset, kept: float) -> _Both | None:
+    """What holding the batches of evaluations on the GPU too gives together, where `kept` is for
+    those of the training alone: as large a part of them goes, of reading for less work on the net
+    (DiffPool, 24 % in evaluation: 3.0x without, 7.9x measured and 7.2x so computed on an H200).
+    None where that is hardly more, or no loader of an evaluation was seen to give the same kind of
+    samples, of which as many fit."""
+    own, loader = training_loader(window), _evaluates_the_same(window)
     evaluated_ns = sum(row.evaluation_ns for row in window.steps)
     part = evaluated_ns / max(1, spent(window.steps).wall_ns)
-    left = 1.0 / kept
-    if part < CONTRIBUTOR or left <= part:
+    if part < CONTRIBUTOR or own is None or loader is None or not (own.batches and loader.batches):
         return None
-    return 1.0 / max(LEAST_LEFT, (left - part) / (1.0 - part))
+    held_out = (loader.batches * (loader.batch_size or 0)) / (own.batches * (own.batch_size or 1))
+    whole = round((1 + held_out) * found.whole)
+    if whole > FITS * found.free:
+        return None
+    left = 1.0 / kept
+    stays = max(LEAST_OF_EVALUATION, (left - part) / (1.0 - part))
+    return _Both(1.0 / max(LEAST_LEFT, left - part * (1.0 - stays)), whole)
+
+
+def _evaluates_the_same(window: StepWindow) -> Loader | None:
+    own = training_loader(window)
+    if own is None or own.dataset is None:
+        return None
+    alike = [one for one in window.evaluation_loaders if one.dataset == own.dataset]
+    return max(alike, key=lambda one: one.batches or 0, default=None)
 
 
 def _only_copied(window: StepWindow, feeding: Feeding) -> _Dataset | None:

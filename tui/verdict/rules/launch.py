@@ -172,10 +172,10 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
-    if (merged := _merged(found, window)) is not None:
-        return merged
     first = (ANOMALY_OFF, None if cells is None else cells.instead)
     if found.speedup is None or not (by_parts or advice[0] in first):
+        if (merged := _merged(found, window)) is not None:
+            return merged
         graphed = _steady_first(found, window) or _or_step_graph(found, window)
         return planned_anew(graphed, window)
     gain = gain_without("launch", window, at_most=False)

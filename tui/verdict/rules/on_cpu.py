@@ -95,9 +95,10 @@ def traced_on_cpu(window: StepWindow) -> Finding | None:
         return None
     if crossing(window) >= CONTRIBUTOR or made_on_host(window) is not None:
         return None
-    where = shown(computed.place)
+    at = shown(computed.place)
     text = f"{computed.operations:,} of {seen.operations:,} operations of a traced step are on "
-    text += f"tensors of the CPU, {ms(1e3 * computed.us)}, most in {where}"
+    text += f"tensors of the CPU, {ms(1e3 * computed.us)}{at and f', most in {at}'}"
+    where = at and f": {at}"
     gain = gain_on_device(window)
     return cause(
         "host",
@@ -105,7 +106,7 @@ def traced_on_cpu(window: StepWindow) -> Finding | None:
         share,
         _headline(share.mean),
         (Evidence(text, "hook", computed.us / 1e3, "ms"),),
-        (f"make these tensors on the GPU, with device=..., or once for all steps: {where}",),
+        (f"make these tensors on the GPU, with device=..., or once for all steps{where}",),
         loader_floor(window),
         None if gain is None else Gain(gain, "estimate"),
     )

@@ -65,6 +65,7 @@ _FOREACH: Final = (
 )
 """The others that can update their tensors in groups: the default on a GPU, and no gain on a CPU
 (0.7 to 2 times the time of one by one, on two cores)."""
+_TOGETHER: Final = (*_FUSED, *_FOREACH)
 
 _WITHOUT_FORMS: Final = frozenset(("lbfgs.py", "sparse_adam.py", "_muon.py"))
 """Files of torch.optim whose classes update one tensor after the other, or all as one."""
@@ -81,7 +82,7 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     if any(map(embeds, places)) and not (is_sparse or any(map(clips, places))):
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     other = (together,) if together else _one_by_one(window)
-    groups = alike_groups(window)
+    groups = alike_groups(window, _TOGETHER)
     merged = () if groups is None else (groups.advice,)
     first = (*merged, *by_hand(window), *spare_it(window), *other)
     if (used := _by_rows(window)) is not None:
@@ -253,7 +254,9 @@ def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
     if (called := function_to_spare(window)) is not None and not window.gpu_present:
         return Forecast(min(bound, speedup_of(called.share, floor.mean)), 1.0, bound)
-    if (groups := alike_groups(window)) is not None:
+    if (groups := alike_groups(window, _TOGETHER)) is not None:
+        if on_device(window) is None:
+            return None
         own = _own_on_gpu(window)
         most, middle, least = (min(bound, speedup_of(own * (1.0 - left))) for left in groups.left)
         return Forecast(middle, least, most)

@@ -1,5 +1,6 @@
 """An optimizer with a group for each parameter, which it updates one after the other."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,10 +38,13 @@ class AlikeGroups:
         )
 
 
-def alike_groups(window: RunFacts) -> AlikeGroups | None:
-    """On a GPU, where tensors of a group are updated together. None where most differ."""
+def alike_groups(window: RunFacts, together: Collection[str]) -> AlikeGroups | None:
+    """On a GPU, of classes that update the tensors of a group `together`: of others each tensor is
+    by itself in any group. None where most differ."""
     settings = window.settings
     if settings is None or not window.gpu_present or settings.parameter_device == "cpu":
+        return None
+    if settings.optimizer not in together:
         return None
     now, alike = settings.groups or 0, settings.alike_groups or 0
     if now < FEWEST_GROUPS or now - alike > MOST_APART * now or settings.foreach is False:

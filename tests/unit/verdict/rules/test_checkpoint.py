@@ -9,10 +9,7 @@ from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.checkpoint import checkpoint
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
-from tests.unit.verdict.advice_runs import device_memory
-from tests.unit.verdict.noted import settings
-from tests.unit.verdict.on_gpu import gpu_window
-from tests.unit.verdict.windows import GIB, run, window
+from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -87,18 +84,3 @@ def test_an_evaluation_in_the_same_step_is_not_the_checkpoints() -> None:
     assert alone.share == pytest.approx(220 / 420, abs=0.03)
     assert both is not None
     assert both.share == pytest.approx(40 / 420, abs=0.03)
-
-
-@pytest.mark.parametrize(("trained", "is_apart"), [(GIB // 100, True), (2 * GIB, False)])
-def test_what_does_not_learn_is_saved_once(trained: int, is_apart: bool) -> None:
-    """A LoRA on an H200 whose frozen 0.9 billion were in each checkpoint; and a net that learns,
-    with its gradients and its optimizer's state."""
-    rows = run(100, lambda n: {**WORK, "checkpoint_ms": 400 if n % 20 == 0 else 0})
-    found = checkpoint(
-        gpu_window(
-            rows, WORK, settings=settings(parameter_bytes=trained, host_parameters=0),
-            **device_memory(0.2, kept=0.08),
-        )
-    )  # fmt: skip
-    assert found is not None
-    assert any("save only what is trained" in one for one in found.advice) is is_apart

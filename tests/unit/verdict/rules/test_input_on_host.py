@@ -102,19 +102,39 @@ def test_workers_that_stay_come_first_where_they_give_half(startup_ms: float, su
     assert ours == [found.advice[0 if sub == "on-host" else 1]]
 
 
-def test_an_evaluation_reads_its_batches_from_the_gpu_too() -> None:
-    """DiffPool on an H200, 24 % of it in evaluation: 3.0x without its batches, 7.9x measured."""
+def evaluating(**held_out: Any) -> StepWindow:
+    """The same with 23 % of its time in an evaluation, which has a loader of its own."""
     parts = {**PARTS, "startup_ms": 3.5}
     evaluated_ms = 0.3 * 127 * sum(parts.values())
     rows = run(127, lambda at: {**parts, "evaluation_ms": evaluated_ms if at == 64 else 0})
-    alone, seen = c_swm(), c_swm()
-    evaluated = replace(seen, steps=tuple(rows), all_recent=tuple(rows))
-    found, without = input_bound(evaluated), input_bound(alone)
+    given = {"batches": 10, "evaluation": True, "key": 2, **held_out}
+    return replace(
+        c_swm(), steps=tuple(rows), all_recent=tuple(rows), evaluation_loaders=(batches(**given),)
+    )
+
+
+def test_an_evaluation_reads_its_batches_from_the_gpu_too() -> None:
+    """DiffPool on an H200, 24 % of it in evaluation: 3.0x without its batches, 7.9x measured."""
+    found, without = input_bound(evaluating()), input_bound(c_swm())
     assert found is not None
     assert without is not None
     assert found.forecast is not None
     assert without.forecast is not None
     assert "dataset, and evaluation's, on the GPU" in found.advice[0]
+    assert "3.3 GiB of 99 GiB" in found.advice[0]
     assert "evaluation" not in without.advice[0]
     assert found.forecast.speedup == pytest.approx(without.forecast.speedup, rel=0.15)
     assert found.forecast.low < 0.7 * without.forecast.speedup
+
+
+@pytest.mark.parametrize(
+    "held_out",
+    [{"dataset": "Captions"}, {"batches": None}, {"batches": 100_000}],
+    ids=["other samples", "of unknown length", "too many"],
+)
+def test_other_evaluations_stay_as_long(held_out: dict[str, Any]) -> None:
+    found = input_bound(evaluating(**held_out))
+    assert found is not None
+    assert found.advice[0].startswith("hold the dataset on the GPU")
+    assert found.forecast is not None
+    assert found.forecast.speedup < 3.0

@@ -284,6 +284,33 @@ def test_tensors_that_a_step_makes_on_the_cpu() -> None:
     assert (verdict.kind, verdict.advice[0]) == ("host", found.advice[0])
 
 
+def test_a_trace_may_hold_the_steps_of_two_optimizers() -> None:
+    """A GAN's without a loader: twice as much of a step that is half as long."""
+    seen = rays_on_host().settings
+    assert seen is not None
+    assert seen.step_operations is not None
+    both = structs.replace(seen.step_operations, wall_us=96_000)
+    found = traced_on_cpu(rays_on_host(settings=settings(step_operations=both)))
+    assert found is not None
+    assert found.share == pytest.approx(28 / 96, abs=0.01)
+
+
+def test_without_a_place_none_is_named() -> None:
+    """It is a library's."""
+    found = traced_on_cpu(
+        rays_on_host(
+            settings=settings(
+                step_operations=StepOperations(
+                    1, 900, 40_000, 46_000, on_host=NeedlessOperations("", 28_000, 28_000, 60)
+                )
+            )
+        )
+    )
+    assert found is not None
+    assert found.evidence[0].text.endswith("CPU, 28 ms")
+    assert found.advice[0].endswith("once for all steps")
+
+
 def test_a_forward_alone_shows_it_too() -> None:
     """A NeRF's backward holds cumprod, and is not traced."""
     alone = StepOperations(1, 600, 0, 0, on_host=NeedlessOperations(RAYS, 28_000, 28_000, 60))

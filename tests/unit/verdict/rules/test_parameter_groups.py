@@ -1,11 +1,11 @@
 """An optimizer with a group for each parameter."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.verdict.rules.optimizer import optimizer
-from gpuwatch.tui.verdict.rules.parameter_groups import alike_groups
 from tests.unit.verdict.advice_runs import optimizing
 
 APART = {"groups": 198, "alike_groups": 172, "parameters": 198}
@@ -35,12 +35,27 @@ def test_groups_with_the_same_settings_are_advised_to_be_one() -> None:
         {"alike_groups": 20},
         {"parameter_device": "cpu"},
         {"foreach": False},
+        {"optimizer": "Lion"},
     ],
-    ids=["two", "an older probe", "with settings of their own", "on the CPU", "one by one anyway"],
+    ids=[
+        "two",
+        "an older probe",
+        "with settings of their own",
+        "on the CPU",
+        "one by one anyway",
+        "a class that updates tensor by tensor",
+    ],
 )
 def test_other_groups_stay(other: dict[str, Any]) -> None:
     seen = optimizing(**{**APART, **other})
-    assert alike_groups(seen) is None
     found = optimizer(seen)
     assert found is not None
     assert not any("group for all" in one for one in found.advice)
+
+
+def test_without_the_gpus_clock_what_they_give_is_not_known() -> None:
+    seen = optimizing(**APART)
+    found = optimizer(replace(seen, gpu_steps=()))
+    assert found is not None
+    assert found.advice[0].startswith("one group for all")
+    assert found.forecast is None

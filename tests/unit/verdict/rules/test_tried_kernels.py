@@ -1,5 +1,6 @@
 """cuDNN tries its kernels anew for batches that differ in size."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from gpuwatch.tui.verdict.rules.tried_kernels import tried_kernels
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even
+from tests.unit.verdict.windows import even, loader
 
 STEP = {"forward_ms": 140, "backward_ms": 810, "optimizer_ms": 5}
 HEAD = FunctionTime(
@@ -61,9 +62,23 @@ def test_kernels_that_are_tried_for_each_size_are_no_launches() -> None:
                 SEEN, functions=(structs.replace(BLOCK, host_us=9_600), HEAD)[:1]
             )
         ),
+        sounds(
+            step_operations=structs.replace(
+                SEEN, functions=(structs.replace(BLOCK, operation_us=9_600),)
+            )
+        ),
         sounds(busy=98.0),
+        replace(sounds(), loaders=(loader(4, varies=False),)),
     ],
-    ids=["off", "not traced", "one step, of the first", "launched in 50 us each", "the GPU works"],
+    ids=[
+        "off",
+        "not traced",
+        "one step, of the first",
+        "launched in 50 us each",
+        "a read beside them",
+        "the GPU works",
+        "batches of one size",
+    ],
 )
 def test_what_is_launched_is_not_tried(other: StepWindow) -> None:
     assert tried_kernels(other) is None

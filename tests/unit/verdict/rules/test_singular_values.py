@@ -1,4 +1,4 @@
-"""Decompositions of matrices in each step."""
+"""Singular values in each step."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from msgspec import structs
 
 from gpuwatch.tui.settings import FunctionTime, StepOperations
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.rules.decompositions import decompositions
+from gpuwatch.tui.verdict.rules.singular_values import singular_values
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -39,9 +39,9 @@ def lipschitz(busy: float = 92.0, **changed: Any) -> StepWindow:
 @pytest.mark.parametrize("busy", [92.0, 60.0])
 def test_singular_values_in_each_step(busy: float) -> None:
     """ "Not sure: launch 8 % or nothing": 3.4x by power iteration."""
-    found = decompositions(lipschitz(busy))
+    found = singular_values(lipschitz(busy))
     assert found is not None
-    assert found.headline == "torch.linalg.svd takes 60% of each step"
+    assert found.headline == "singular values take 60% of each step"
     assert "power iteration" in found.advice[0]
     assert found.advice[0].endswith(": Net.spectral_norm (train.py:50)")
     assert found.forecast is not None
@@ -51,13 +51,13 @@ def test_singular_values_in_each_step(busy: float) -> None:
 
 def test_they_are_the_verdict_where_the_gpu_is_busy_with_them() -> None:
     verdict = Engine().judge(lipschitz()).finding
-    assert (verdict.kind, verdict.sub) == ("compute", "decomposition")
+    assert (verdict.kind, verdict.sub) == ("compute", "singular-values")
 
 
 @pytest.mark.parametrize(
     "other",
-    [lipschitz(operation="mm"), lipschitz(operation_us=900)],
-    ids=["products", "hardly any"],
+    [lipschitz(operation="mm"), lipschitz(operation_us=900), lipschitz(operation="_linalg_eigh")],
+    ids=["products", "hardly any", "what has no other way that is known"],
 )
 def test_a_net_without_them(other: StepWindow) -> None:
-    assert decompositions(other) is None
+    assert singular_values(other) is None
