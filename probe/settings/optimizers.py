@@ -32,6 +32,8 @@ BY_RATE: Final = (
 )
 """Classes of torch.optim that multiply by the learning rate whatever they do to a parameter, its
 decay too (read in 2.13). Rprop takes it for its first step alone, and LBFGS to search from."""
+LOOKS: Final = 10
+"""Of two a second, until groups are compared again: 5 us a group."""
 MOST_GROUPS: Final = 512
 PLAIN: Final = (bool, int, float, str, type(None))
 OWN: Final = ("params", "param_names", "name")
@@ -45,8 +47,8 @@ class _Known:
     """One optimizer, and one gradient of its last look."""
 
     __slots__ = (
-        *("facts", "gradient", "groups", "kept", "optimizer", "parameter", "rests", "seen"),
-        "there",
+        *("facts", "gradient", "groups", "kept", "looks", "optimizer", "parameter", "rests"),
+        *("seen", "there"),
     )
 
     def __init__(self, optimizer: Any) -> None:
@@ -58,6 +60,7 @@ class _Known:
         self.there = False
         """The gradient was there as the next backward began."""
         self.kept: bool | None = None
+        self.looks = 0
         self.seen = 0
         """How many steps were seen of all as it stepped last."""
         self.rests: dict[int, int] = {}
@@ -76,8 +79,9 @@ class _Known:
         else:
             self.parameter, self.gradient = ref(parameter), ref(parameter.grad)
         self.there = False
+        self.looks += 1
         # Schedules of their own may tell groups apart that began as one.
-        if self.facts["alike_groups"]:
+        if self.facts["alike_groups"] and self.looks % LOOKS == 0:
             now = alike_groups(optimizer) or 0
             self.facts["alike_groups"] = min(self.facts["alike_groups"], now)
         for at, group in enumerate(optimizer.param_groups):
@@ -201,7 +205,7 @@ def _tables_in(optimizer: Any, facts: dict[str, Any]) -> list[Callable[[], Any]]
 
 
 def facts_of(optimizer: Any) -> dict[str, Any]:
-    """What an optimizer's groups hold. 1 us a tensor and 10 us a group, once."""
+    """What an optimizer's groups hold. 1 us a tensor and 5 us a group, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
     parameters = on_host = filters = depthwise = 0
@@ -243,7 +247,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
 
 def alike_groups(optimizer: Any) -> int | None:
     """Groups of parameters that could be one with another, whose settings are the same. None of
-    more than `MOST_GROUPS`, 10 us each."""
+    more than `MOST_GROUPS`, 5 us each."""
     groups = optimizer.param_groups
     if len(groups) > MOST_GROUPS:
         return None
@@ -256,7 +260,7 @@ def _settings_of(group: dict[Any, Any]) -> frozenset[Any]:
     return frozenset(
         (name if type(name) is str else id(name), _compared(value))
         for name, value in group.items()
-        if name not in OWN
+        if type(name) is not str or name not in OWN
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from gpuwatch.probe.settings.optimizers import MOST_GROUPS, Optimizers, facts_of
+from gpuwatch.probe.settings.optimizers import LOOKS, MOST_GROUPS, Optimizers, facts_of
 
 LAYERS = 6
 
@@ -80,8 +80,12 @@ def test_groups_that_a_schedule_tells_apart_are_not_alike() -> None:
     net = nn.Linear(4, 4)
     optimizer = torch.optim.SGD([{"params": [one]} for one in net.parameters()], lr=0.1)
     known = Optimizers()
-    assert known.stepping(optimizer)["alike_groups"] == 1
+
+    def alike() -> Any:
+        return [known.stepping(optimizer)["alike_groups"] for _ in range(LOOKS)][-1]
+
+    assert alike() == 1
     optimizer.param_groups[1]["lr"] = 0.05
-    assert known.stepping(optimizer)["alike_groups"] == 0
+    assert alike() == 0
     optimizer.param_groups[1]["lr"] = 0.1
-    assert known.stepping(optimizer)["alike_groups"] == 0, "for good"
+    assert alike() == 0, "for good"
