@@ -315,5 +315,5 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     step_operations: StepOperations | None = None
     groups: int | None = None
     alike_groups: int | None = None
-    """Groups of parameters of the optimizer, but for empty ones; and how many could be one with
-    another, whose settings are the same."""
+    """Groups of parameters of the optimizer; and how many could be one with another, whose settings
+    are the same (None of more than are compared)."""

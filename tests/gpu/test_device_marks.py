@@ -17,7 +17,7 @@ from gpuwatch.tui.messages import Passed
 from gpuwatch.tui.sources.marks.reader import MarkReader
 from gpuwatch.tui.sources.marks.timeline import Timeline
 from gpuwatch.tui.steps import GpuStep
-from tests.unit.probe.test_device_marks import crossed
+from tests.unit.probe.device_runs import crossed
 
 pytestmark = [
     pytest.mark.gpu,

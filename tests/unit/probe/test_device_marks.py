@@ -1,123 +1,19 @@
 """The device's clock against a device whose truth is known, through the real hooks."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-import torch
 
-from gpuwatch.probe import api
-from gpuwatch.probe.device.rate_limit import RateLimiter
-from gpuwatch.probe.device.stamper import Report
-from gpuwatch.probe.wire.marks import MOST_BEHIND_ONE
-from gpuwatch.tui.messages import Aligned, Allocated, Passed
-from gpuwatch.tui.steps import GpuStep
-from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
-from tests.unit.probe.held_clock import MS, Rows, Watched, watched
-
-
-def crossed(reported: Report) -> Passed | Aligned | Allocated:
-    """As the monitor has it from the wire."""
-    kind, row = reported
-    if kind == "allocated":
-        return Allocated(*row)
-    return Passed(*row) if kind == "passed" else Aligned(*row)
-
-
-@dataclass
-class Run:
-    """A loop under the hooks, with a device behind it."""
-
-    host: Watched
-    device: FakeDevice
-    rate_limiter: RateLimiter
-    turn_ns: int = 0
-    turning: bool = True
-    """The publisher takes its turns, ten times a second, and may spend what it likes."""
-
-    def reported(self) -> list[GpuStep]:
-        """What the publisher would send now."""
-        assert self.rate_limiter.stamper is not None
-        some, ledger = self.host.marks(), self.host.timeline.ledger
-        ledger.switched.extend(self.host.reader.numbered(self.rate_limiter.stamper.switched))
-        self.rate_limiter.stamper.switched.clear()
-        self.host.timeline.feed_all(some)
-        for reported in map(crossed, self.rate_limiter.reports()):
-            if isinstance(reported, Passed):
-                reported = self.host.reader.passed(reported)
-            ledger.take(reported, self.host.timeline.steps)
-        return ledger.steps()
-
-    def work(self, host_ms: float, device_ms: float) -> None:
-        """The host issues a kernel in that time."""
-        self.device.launch(device_ms)
-        self.host.clock.work(host_ms)
-        if self.turning and self.host.clock.now_ns >= self.turn_ns:
-            self.turn_ns = self.host.clock.now_ns + 100 * MS
-            self.rate_limiter.turn(self.host.clock.now_ns, 0, 0)
-            assert self.rate_limiter.stamper is not None
-            self.rate_limiter.stamper.grant(10_000)
-
-
-@contextmanager
-def on_a_device(**device: object) -> Iterator[Run]:
-    with watched() as host:
-        fake = FakeDevice(host.clock, **device)  # type: ignore[arg-type]
-        rate_limiter = RateLimiter(host.recorder, lambda: fake)
-        host.recorder.watched = True
-        rate_limiter.turn(host.clock.now_ns, 0, 0)
-        yield Run(host, fake, rate_limiter)
-        assert not host.failures, host.failures
+from tests.unit.probe.device_runs import Run, ms, on_a_device, train
+from tests.unit.probe.fake_device import REACH_NS, FakeStream
+from tests.unit.probe.held_clock import MS
 
 
 @pytest.fixture
 def run() -> Iterator[Run]:
     with on_a_device() as one:
         yield one
-
-
-def train(
-    run: Run,
-    steps: int,
-    wait_ms: float,
-    forward: tuple[float, float],
-    backward: tuple[float, float],
-    update: tuple[float, float] = (1, 2),
-    after: Callable[[], None] = lambda: None,
-) -> None:
-    """A plain loop; each pair is (host ms, device ms)."""
-    weight = torch.nn.Parameter(torch.ones(3))
-
-    class Kernels(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
-            run.work(*forward)
-            return x * 1
-
-        @staticmethod
-        def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
-            run.work(*backward)
-            return grad
-
-    class Update(torch.optim.SGD):
-        def step(self, closure: object = None) -> None:  # type: ignore[override]
-            run.work(*update)
-
-    optimizer = Update([weight], lr=0.1)
-    loader = torch.utils.data.DataLoader(
-        Rows(run.host.clock, wait_ms, rows=2 * steps), batch_size=2
-    )
-    for batch in loader:
-        Kernels.apply((weight * batch).sum()).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        after()
-
-
-def ms(ns: int | None) -> float:
-    assert ns is not None
-    return ns / MS
 
 
 def test_a_loader_bound_run_exposes_all_of_its_wait(run: Run) -> None:
@@ -222,116 +118,6 @@ def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> 
             assert step.lag_data_ns is not None
             assert step.uncertain_ns is not None
             assert abs(step.lag_data_ns - REACH_NS) <= step.uncertain_ns
-
-
-def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
-    run.turning = False
-    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    run.reported()
-    assert run.rate_limiter.stamper is not None
-    for granted in (3, 1, 7):
-        run.rate_limiter.stamper.grant(granted)
-        train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-        assert not run.host.recorder.stamps
-        assert len(run.reported()) == granted
-
-
-def test_a_step_that_the_loop_ends_itself_is_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a loader the update would end one, too: a grant of one was used up by what lies
-    between the two."""
-    run.turning = False
-    monkeypatch.setattr(api, "_recorder", lambda: run.host.recorder)
-    weight = torch.nn.Parameter(torch.ones(3))
-    optimizer = torch.optim.SGD([weight], lr=0.0)
-
-    def train(steps: int) -> None:
-        for _ in range(steps):
-            run.work(6, 3)
-            weight.sum().backward()
-            optimizer.step()
-            api.step()
-
-    train(5)
-    run.reported()
-    assert run.rate_limiter.stamper is not None
-    run.rate_limiter.stamper.grant(1)
-    train(5)
-    (step,) = (one for one in run.reported() if one.number > 5)
-    assert ms(step.wall_ns) == pytest.approx(6, abs=0.1)
-
-
-def test_several_optimizers_step_in_one_step(run: Run) -> None:
-    """Ten nets of a public REDQ, each with its own, behind one backward: a grant of three was used
-    up within a third of a step, and five steps of a thousand were measured."""
-    run.turning = False
-    weights = [torch.nn.Parameter(torch.ones(3)) for _ in range(10)]
-    optimizers = [torch.optim.SGD([one], lr=0.0) for one in weights]
-
-    def train(steps: int) -> None:
-        for _ in range(steps):
-            run.work(6, 3)
-            torch.stack([one.sum() for one in weights]).sum().backward()
-            for optimizer in optimizers:
-                optimizer.step()
-
-    train(5)
-    run.reported()
-    assert run.rate_limiter.stamper is not None
-    run.rate_limiter.stamper.grant(3)
-    train(10)
-    measured = [one for one in run.reported() if one.number > 5]
-    assert len(measured) == 2
-    for step in measured:
-        assert ms(step.wall_ns) == pytest.approx(6, abs=0.1)
-
-
-def test_updates_of_a_graph_that_was_captured_are_steps(run: Run) -> None:
-    """As PyTorch's page on CUDA graphs has it: three backwards to warm up, then the graph is
-    replayed, and its optimizer steps by itself. No step ever ended."""
-    run.turning = False
-    weight = torch.nn.Parameter(torch.ones(3))
-    optimizer = torch.optim.SGD([weight], lr=0.0)
-    for _ in range(3):
-        run.work(6, 3)
-        weight.sum().backward()
-        optimizer.step()
-    for _ in range(2 * MOST_BEHIND_ONE):
-        run.work(6, 3)
-        optimizer.step()
-    run.reported()
-    assert run.rate_limiter.stamper is not None
-    run.rate_limiter.stamper.grant(5)
-    for _ in range(20):
-        run.work(6, 3)
-        optimizer.step()
-    steps = run.reported()
-    assert len(steps) == 5
-    assert not run.host.recorder.stamps
-    for step in steps:
-        assert ms(step.wall_ns) == pytest.approx(6, abs=0.1)
-
-
-def test_without_a_loader_and_an_optimizer_a_step_is_backward_to_backward(run: Run) -> None:
-    weight = torch.nn.Parameter(torch.ones(3))
-
-    class Kernels(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
-            run.work(6, 3)
-            return x * 1
-
-        @staticmethod
-        def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
-            run.work(6, 5)
-            return grad
-
-    for _ in range(60):
-        Kernels.apply(weight.sum()).backward()  # type: ignore[no-untyped-call]
-    steps = run.reported()
-    assert len(steps) >= 30
-    assert {step.count for step in steps} == {1}
-    for step in steps[5:]:
-        assert ms(step.wall_ns) == pytest.approx(12, abs=0.1)
 
 
 def test_several_streams(run: Run) -> None:

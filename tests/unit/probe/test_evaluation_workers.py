@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader
 from gpuwatch.probe.wire import marks
 from gpuwatch.tui.sources.marks.merging import merge_steps
 from gpuwatch.tui.steps import Step
+from tests.unit.probe.device_runs import on_a_device, train
 from tests.unit.probe.held_clock import MS, Model, Rows, SlowSGD, Watched, loader_of, watched
-from tests.unit.probe.test_device_marks import on_a_device, train
 
 FORK_MS = 7
 
