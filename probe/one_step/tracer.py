@@ -281,15 +281,17 @@ def bears_subclasses() -> bool:
     torch: Any = sys.modules["torch"]
     own: Any = type("Own", (torch.Tensor,), {})
     plain = torch.zeros(1, device="cpu")
-    torch._C._push_on_torch_dispatch_stack(tracer(Known(), int))
     try:
-        plain.as_subclass(own)
-    except RuntimeError as error:
+        torch._C._push_on_torch_dispatch_stack(tracer(Known(), int))
+        try:
+            plain.as_subclass(own)
+        finally:
+            torch._C._pop_torch_dispatch_stack(None)
+    except Exception as error:
+        # Whatever it is, no step can be traced: on the publisher's thread it would end watching.
         if is_users(error):
             raise
         return False
-    finally:
-        torch._C._pop_torch_dispatch_stack(None)
     return True
 
 

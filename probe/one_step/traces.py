@@ -281,12 +281,7 @@ def on_host(one: Taken) -> int:
 def _bears_it() -> bool:
     """This torch has what a mode needs, and makes tensors of the program's own types below one."""
     torch: Any = sys.modules["torch"]
-    try:
-        return all(hasattr(torch._C, name) for name in NEEDED) and bears_subclasses()
-    except Exception as error:
-        if is_users(error):
-            raise
-        return False
+    return all(hasattr(torch._C, name) for name in NEEDED) and bears_subclasses()
 
 
 def _may_trace() -> bool:

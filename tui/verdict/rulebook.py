@@ -49,6 +49,7 @@ from .rules.traced_operations import traced_loop, traced_operations, unfused
 from .rules.tried_kernels import tried_kernels
 from .rules.unused_gradients import unused_gradients
 from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
+from .scoring import held_by
 from .thresholds.causes import MOST_OF_IT
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW, SWAP_RENEWED
 from .thresholds.samples import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
@@ -114,8 +115,8 @@ def _compute(window: StepWindow) -> Finding | None:
     )
     operations = traced_operations(window)
     found = of_net, *beside, *needless, *large, *operations
-    most, general = max(filter(None, found), key=_share_of, default=None), unfused(window)
-    if general is None or (most is not None and _share_of(most) >= MOST_OF_IT * _share_of(general)):
+    most, general = max(filter(None, found), key=held_by, default=None), unfused(window)
+    if general is None or (most is not None and held_by(most) >= MOST_OF_IT * held_by(general)):
         others = *needless, *large, *operations
         return None if most is None else _with_next(most, filter(None, others))
     return general
@@ -124,10 +125,10 @@ def _compute(window: StepWindow) -> Finding | None:
 def _with_next(most: Finding, others: Iterable[Finding]) -> Finding:
     """With what to do about the next one: half of a step in fp32 hides that a third of it need not
     be computed at all."""
-    rest = [one for one in others if one.sub != most.sub and _share_of(one) >= CONTRIBUTOR]
+    rest = [one for one in others if one.sub != most.sub and held_by(one) >= CONTRIBUTOR]
     if not rest:
         return most
-    largest = max(rest, key=_share_of)
+    largest = max(rest, key=held_by)
     text = f"{largest.headline}: {largest.advice[0]}"
     return replace(most, advice=(*most.advice, text))
 
@@ -139,15 +140,11 @@ def _launch(window: StepWindow) -> Finding | None:
         found += [launch(window)]
     else:
         found += [small_operations_in_a_loop(window), repeated_layer(window)]
-    most = max(filter(None, found), key=_share_of, default=None)
-    least = 0.0 if most is None else MOST_OF_IT * _share_of(most)
+    most = max(filter(None, found), key=held_by, default=None)
+    least = 0.0 if most is None else MOST_OF_IT * held_by(most)
     # What is launched so, or which line launches most, says more than that it is launched.
     known = filter(None, (tried_kernels(window), traced_loop(window)))
-    return next((one for one in known if _share_of(one) >= least), most)
-
-
-def _share_of(found: Finding) -> float:
-    return found.share or 0.0
+    return next((one for one in known if held_by(one) >= least), most)
 
 
 BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(

@@ -36,6 +36,11 @@ def recoverable(finding: Finding) -> float:
     return back
 
 
+def held_by(finding: Finding) -> float:
+    """The part of the time that it holds, 0 to 1; 0 of what has none."""
+    return finding.share or 0.0
+
+
 def worth(finding: Finding) -> float:
     """What makes a cause a verdict: the part of the step that a fix would give back
     (`recoverable`). That is more than the part that the cause holds where others hide it, as

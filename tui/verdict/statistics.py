@@ -130,12 +130,8 @@ def at_most(share: Share, most: float) -> Share:
 
 def added(one: Share, other: Share) -> Share:
     """Two parts that hold nothing in common."""
-    return Share(
-        *(
-            min(1.0, a + b)
-            for a, b in ((one.mean, other.mean), (one.low, other.low), (one.high, other.high))
-        )
-    )
+    parts = one.mean + other.mean, one.low + other.low, one.high + other.high
+    return Share(*(min(1.0, part) for part in parts))
 
 
 def lesser(one: Share, other: Share) -> Share:

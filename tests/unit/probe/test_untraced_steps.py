@@ -352,10 +352,10 @@ def test_a_torch_below_which_no_mode_can_be_tried_traces_nothing(
 ) -> None:
     """It would have ended the publisher, and all watching with it."""
 
-    def fails() -> bool:
+    def fails(*_: object) -> object:
         raise error("in this torch")
 
-    monkeypatch.setattr(traces, "bears_subclasses", fails)
+    monkeypatch.setattr(tracer, "tracer", fails)
     with watched() as run:
         loop = Loop(run)
         loop.traces.ask()

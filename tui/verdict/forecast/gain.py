@@ -145,12 +145,11 @@ def gain_without_both(one: Kind, other: Kind, window: StepWindow) -> float | Non
     return None if left is None else 1.0 / left
 
 
-def gain_on_device(window: StepWindow, *kinds: Kind) -> float | None:
-    """Steps a second after over before, with these causes and what a traced step computes on the
-    CPU removed together."""
+def gain_on_device(window: StepWindow, *kinds: Kind) -> Gain | None:
+    """With these causes and what a traced step computes on the CPU removed together."""
     known = replayed(window)
     left = None if known is None else known.on_device(kinds)
-    return None if left is None else 1.0 / left
+    return None if left is None else Gain(1.0 / left, "estimate")
 
 
 def gain_without_waits(window: StepWindow) -> float | None:

@@ -26,7 +26,7 @@ from ..rules.gpu_filling import KINDS_OF_WORK
 from ..rules.gpu_work import products_seen, work_of
 from ..rules.optimizer import for_this_optimizer, updated_together
 from ..rules.page_faults import page_faults
-from ..scoring import cause, speedup_of, state
+from ..scoring import cause, held_by, speedup_of, state
 from ..stack_samples import FrameShare, Sampled
 from ..statistics import Share, of_samples, without_rows
 from ..thresholds import samples as limits
@@ -141,7 +141,7 @@ def no_cause(window: SampleWindow) -> Finding:
 def host(window: SampleWindow) -> Finding | None:
     """Python between the phases, or a wait for others that run meanwhile: which holds more."""
     found = filter(None, (_python(window), _waits(window)))
-    return max(found, key=lambda one: one.share or 0.0, default=None)
+    return max(found, key=held_by, default=None)
 
 
 _OTHERS: Final = "another thread, a process or a server"

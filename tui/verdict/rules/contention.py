@@ -28,7 +28,7 @@ from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
 from ..on_device import on_device
 from ..place_names import by_user_function, place_evidence, place_name
-from ..scoring import cause, speedup_of
+from ..scoring import cause, held_by, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, of_samples, without_rows
 from ..thresholds.gpu import CAUGHT_UP_STEPS
@@ -54,7 +54,7 @@ def contention(window: StepWindow) -> Finding | None:
         lock_held(window),
         core_contention(window, loader_floor(window)),
     )
-    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+    return max(filter(None, found), key=held_by, default=None)
 
 
 def threads_of_its_own(window: StepWindow) -> Finding | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...settings import HostCopies
 from ..code_places import COPY_CALL, copies_to_gpu, main_places, share_held, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.gain import Gain, gain_on_device, gain_without
+from ..forecast.gain import gain_on_device, gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies, made_on_host
 from ..host_tensors import FILLED, copied_at_once, filled_then_copied
@@ -36,11 +36,10 @@ def h2d(window: StepWindow) -> Finding | None:
         share = _by_samples(window, moved, filled)
     # Idle time that is the wait for data is no copy's.
     share = at_most(share, max(0.0, idle_of(window) - exposed_wait(window)))
-    made, gain = made_on_host(window), gain_without("h2d", window)
+    made = made_on_host(window)
     if made is not None:
         # They are computed there as well, which goes with the copies.
-        share, with_making = added(share, computed_for_gpu(window)), gain_on_device(window, "h2d")
-        gain = None if with_making is None else Gain(with_making, "estimate")
+        share = added(share, computed_for_gpu(window))
     if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
         return None
     copied = [place for place in places if copies_to_gpu(place)]
@@ -62,7 +61,7 @@ def h2d(window: StepWindow) -> Finding | None:
         evidence,
         advice,
         loader_floor(window),
-        gain,
+        gain_without("h2d", window) if made is None else gain_on_device(window, "h2d"),
     )
 
 

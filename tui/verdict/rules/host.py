@@ -36,7 +36,7 @@ from ..loader import loader_floor
 from ..on_device import counted_by, idle_of, on_device
 from ..pauses import Pauses, host_parts, outliers, warm_recent
 from ..place_names import by_user_function, place_evidence, place_name
-from ..scoring import cause
+from ..scoring import cause, held_by
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, lesser, share_of
 from ..step_time import between_of, host_phases, spent, wall_of
@@ -229,19 +229,15 @@ def host(window: StepWindow) -> Finding | None:
         asleep_within,
     )
     found = [one for judge in judges if (one := _seen_by(judge, window))]
-    most = max(map(_share_of, found), default=0.0)
+    most = max(map(held_by, found), default=0.0)
     first = next((one for one in found if _held(one, window) >= HOST_ALIKE * most), None)
     beside = (one for judge in (traced_on_cpu, beside_gpu) if (one := _seen_by(judge, window)))
-    computed = _seen_by(on_cpu, window) or max(beside, key=_share_of, default=None)
-    if computed is not None and _share_of(computed) > most:
+    computed = _seen_by(on_cpu, window) or max(beside, key=held_by, default=None)
+    if computed is not None and held_by(computed) > most:
         first = computed
     if first is None or window.gpu_present or first.forecast is not None:
         return first
     return replace(first, forecast=forecast_on_cpu(first))
-
-
-def _share_of(found: Finding) -> float:
-    return found.share or 0.0
 
 
 def _seen_by(judge: Callable[[StepWindow], Finding | None], window: StepWindow) -> Finding | None:
@@ -255,7 +251,7 @@ def _held(found: Finding, window: StepWindow) -> float:
     same time hold too."""
     slow = _slow_steps(window) if found.view == now_and_then.__name__ else None
     if slow is None or not slow.between:
-        return found.share or 0.0
+        return held_by(found)
     return slow.share(0.0).mean
 
 

@@ -99,10 +99,9 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
         stays_ns = len(starts) * min(each_ns, feeding.make_ns)
         if stays_ns > taken_ns / 2:
             return _of_slow_batches(window, feeding.make_ns, evidence, advice if restarts else ())
-        if not restarts:
-            return Explained("epoch-start", evidence, advice)
-        goes_ns = taken_ns - stays_ns
-        forecast = interval_of("input", speedup_of(device.exposed_share * goes_ns / wall_ns))
+        if restarts:
+            goes = device.exposed_share * (taken_ns - stays_ns) / wall_ns
+            forecast = interval_of("input", speedup_of(goes))
     return Explained("epoch-start", evidence, advice, forecast=forecast)
 
 

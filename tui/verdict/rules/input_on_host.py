@@ -57,9 +57,10 @@ def or_kept_on_gpu(window: StepWindow, feeding: Feeding, why: Explained) -> Expl
     found = _only_copied(window, feeding)
     if found is None:
         return why
-    alone, kept = gain_without("input", window), gain_on_device(window, "input", "h2d")
-    if alone is None or kept is None:
+    alone, without = gain_without("input", window), gain_on_device(window, "input", "h2d")
+    if alone is None or without is None:
         return why
+    kept = without.speedup
     others = alone.speedup if why.forecast is None else why.forecast.speedup
     if others >= limits.MOST_OF_THE_GAIN * kept:
         return why

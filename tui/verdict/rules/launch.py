@@ -72,7 +72,6 @@ CAPTURABLE: Final = (
 """Optimizers of torch.optim that keep their count of steps on the GPU when asked to: without it no
 graph holds them. SGD counts none, nor do updates by hand."""
 HALF_AS_MANY_MORE: Final = 1.5
-LARGER: Final = "as many launches, with more work in each"
 
 
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
@@ -145,9 +144,10 @@ def launch(window: StepWindow) -> Finding | None:
             "ms",
         ),
     ]
+    larger = larger_batch(window, "as many launches, with more work in each")
     advice = [
         (GRAPHS_OF_SIZES if _sizes_vary(window) else GRAPH) + _without_waits(window),
-        larger_batch(window, LARGER),
+        larger,
     ]
     advice[1:1] = fewer_threads(window)
     together = updated_together(window)
@@ -174,7 +174,7 @@ def launch(window: StepWindow) -> Finding | None:
     )
     first = (ANOMALY_OFF, None if cells is None else cells.instead)
     if found.speedup is None or not (by_parts or advice[0] in first):
-        if (merged := _merged(found, window)) is not None:
+        if (merged := _merged(found, larger, window)) is not None:
             return merged
         graphed = _steady_first(found, window) or _or_step_graph(found, window)
         return planned_anew(graphed, window)
@@ -187,16 +187,15 @@ def launch(window: StepWindow) -> Finding | None:
     return replace(found, forecast=at_least(max(1.0, least)))
 
 
-def _merged(found: Finding, window: StepWindow) -> Finding | None:
-    """Where gradients are accumulated: as many samples in fewer, larger kernels come before a graph
-    of the small ones, which gives hardly more and leaves them small (a ViT, 16 batches of 4 on an
-    H200: 9.1x, where launches alone were 3.2x)."""
+def _merged(found: Finding, larger: str, window: StepWindow) -> Finding | None:
+    """Where gradients are accumulated: as many samples in fewer, `larger` kernels come before a
+    graph of the small ones, which gives hardly more and leaves them small (a ViT, 16 batches of 4
+    on an H200: 9.1x, where launches alone were 3.2x)."""
     several, graph = merging(window), found.speedup
     gain = None if several is None else gain_of_merging(window, several.times)
     if gain is None or graph is None or gain < limits.MOST_OF_THE_GAIN * graph:
         return None
-    text = larger_batch(window, LARGER)
-    advice = (text, *(one for one in found.advice if one != text))
+    advice = (larger, *(one for one in found.advice if one != larger))
     return replace(found, advice=advice, speedup=gain, speedup_is="estimate")
 
 

@@ -13,7 +13,7 @@ from ..findings import Evidence, Finding
 from ..format import percent
 from ..on_device import is_clocked, is_the_limit, share_of_net
 from ..place_names import by_user_function, own_frame, place_name
-from ..scoring import of_net
+from ..scoring import held_by, of_net
 from ..stack_samples import FrameShare
 from ..statistics import Share, of_samples, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -66,7 +66,7 @@ def needless_products(window: StepWindow) -> Finding | None:
         None if gathered is None else _gathered_before(window, gathered),
         None if unused is None else _of_unused_rows(window, unused),
     )
-    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+    return max(filter(None, found), key=held_by, default=None)
 
 
 def _is_timed(window: StepWindow) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ..code_places import evaluates, fetches, main_places, share_seen
 from ..findings import Evidence, Finding
-from ..forecast.gain import Gain, gain_on_device
+from ..forecast.gain import gain_on_device
 from ..forecast.interval import at_least
 from ..forecast.replay import ISSUING
 from ..format import ms, percent, size
@@ -99,7 +99,6 @@ def traced_on_cpu(window: StepWindow) -> Finding | None:
     text = f"{computed.operations:,} of {seen.operations:,} operations of a traced step are on "
     text += f"tensors of the CPU, {ms(1e3 * computed.us)}{at and f', most in {at}'}"
     where = at and f": {at}"
-    gain = gain_on_device(window)
     return cause(
         "host",
         None,
@@ -108,7 +107,7 @@ def traced_on_cpu(window: StepWindow) -> Finding | None:
         (Evidence(text, "hook", computed.us / 1e3, "ms"),),
         (f"make these tensors on the GPU, with device=..., or once for all steps{where}",),
         loader_floor(window),
-        None if gain is None else Gain(gain, "estimate"),
+        gain_on_device(window),
     )
 
 

@@ -255,9 +255,8 @@ def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None
     if (called := function_to_spare(window)) is not None and not window.gpu_present:
         return Forecast(min(bound, speedup_of(called.share, floor.mean)), 1.0, bound)
     if (groups := alike_groups(window, _TOGETHER)) is not None:
-        if on_device(window) is None:
+        if (own := _own_on_gpu(window)) is None:
             return None
-        own = _own_on_gpu(window)
         most, middle, least = (min(bound, speedup_of(own * (1.0 - left))) for left in groups.left)
         return Forecast(middle, least, most)
     if settings is None or not updated_together(window):
@@ -273,25 +272,24 @@ def _forecast(window: StepWindow, share: float, bound: float) -> Forecast | None
 def _forecast_on_gpu(window: StepWindow, settings: Settings, bound: float) -> Forecast | None:
     """Of Adam's groups, whose passes over memory are known: of an update that waits for launches
     too the fused form leaves less."""
-    device = on_device(window)
-    if device is None or settings.optimizer not in ("Adam", "AdamW"):
+    own = _own_on_gpu(window)
+    if own is None or settings.optimizer not in ("Adam", "AdamW"):
         return None
     if settings.parameter_device == "cpu" or settings.foreach is False:
         return None
     if any(map(steps_one_by_one, main_places(window))):
         return None
-    own = _own_on_gpu(window)
     moves = DENSE_PASSES * (settings.parameter_bytes or 0) / update_ns(window) * 1e9
     most, middle, least = (min(bound, speedup_of(own * (1.0 - left))) for left in FUSED_LEFT_ON_GPU)
     all_of_it = min(bound, speedup_of(own))
     return Forecast(middle, least, most if moves >= FAST_BYTES_PER_S else all_of_it)
 
 
-def _own_on_gpu(window: StepWindow) -> float:
-    """The part of the time in `step()` itself on the GPU's clock; 0 where that is not read."""
+def _own_on_gpu(window: StepWindow) -> float | None:
+    """The part of the time in `step()` itself on the GPU's clock; None where that is not read."""
     device = on_device(window)
     if device is None:
-        return 0.0
+        return None
     updating_ns = sum(row.optimizer_ns for row in device.rows)
     own = updating_ns / max(1, sum(row.wall_ns for row in device.rows))
     return min(own, _own_part(window)) * unmeasured(window).left

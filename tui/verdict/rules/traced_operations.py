@@ -10,7 +10,7 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
 from ..on_device import is_clocked, is_the_limit, share_of_net
-from ..scoring import cause, of_net, speedup_of
+from ..scoring import cause, held_by, of_net, speedup_of
 from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..traced_places import FUSED, shown, source, traced
@@ -93,7 +93,7 @@ def unfused(window: StepWindow) -> Finding | None:
     if seen is None or not is_clocked(window) or not is_the_limit(window):
         return None
     found = (_unfused(window, seen, one) for one in seen.functions)
-    return max(filter(None, found), key=lambda one: one.share or 0.0, default=None)
+    return max(filter(None, found), key=held_by, default=None)
 
 
 def _needless(
