@@ -24,6 +24,7 @@ BLOCK = FunctionTime(
     448_000, 440_000, 379_000, 0, 14_000, 9_000, 192, "convolution_backward", 377_000,
 )  # fmt: skip
 SEEN = StepOperations(2, 312, 957_000, 949_000, (HEAD, BLOCK))
+ONCE = structs.replace(SEEN, steps=1, wall_us=960_000)
 
 
 def sounds(busy: float = 3.0, **changed: Any) -> StepWindow:
@@ -49,6 +50,15 @@ def test_kernels_that_are_tried_for_each_size_are_no_launches() -> None:
     assert found.forecast.speedup > 5
     verdict = Engine().judge(sounds()).finding
     assert (verdict.kind, verdict.sub) == ("launch", "tried-kernels")
+
+
+def test_one_traced_step_is_enough_where_all_take_as_long() -> None:
+    """Steps of 1.1 s: the second was traced 17 s into the run."""
+    assert tried_kernels(sounds(step_operations=ONCE)) is not None
+    slow_once = structs.replace(ONCE, wall_us=5_000_000)
+    assert tried_kernels(sounds(step_operations=slow_once)) is None, "its sizes come again"
+    few = replace(sounds(step_operations=ONCE), steps=sounds().steps[:4])
+    assert tried_kernels(few) is None
 
 
 @pytest.mark.parametrize(
