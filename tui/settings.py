@@ -206,6 +206,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """What a step on a GPU computes on the CPU; None from a probe that does not say."""
     wall_us: int | None = None
     """What the traced step took but for tracing: of two optimizers in turns it holds both steps."""
+    multiplied_out: NeedlessOperations | None = None
+    """Products of two narrow weights, which a layer could take in turn."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

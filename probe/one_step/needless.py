@@ -96,7 +96,7 @@ def constant(step: Step, steady: Steady, before: frozenset[int]) -> Needless | N
         if is_steady and key in before and _is_large(one) and not one.in_backward
         if not _makes_any(one, changed)
     ]
-    return _sum(found)
+    return sum_of(found)
 
 
 def repeated(step: Step, steady: Steady) -> Needless | None:
@@ -122,7 +122,7 @@ def repeated(step: Step, steady: Steady) -> Needless | None:
         elif one.in_backward and (one.of_node in gone or (one.task, twin.get(one.of_node)) in went):
             found.append(one)
             gone |= {one.node} - {NOWHERE}
-    return _sum(one for one in found if one.work is not Work.VIEW)
+    return sum_of(one for one in found if one.work is not Work.VIEW)
 
 
 def _is_repeated(one: Operation, same: Operation, changed: set[int]) -> bool:
@@ -158,7 +158,7 @@ def unread(step: Step) -> Needless | None:
             live.update(each.storage for each in one.reads)
         elif _is_large(one):
             found.append(one)
-    return _sum(found) if any(PRODUCTS.search(one.name) for one in found) else None
+    return sum_of(found) if any(PRODUCTS.search(one.name) for one in found) else None
 
 
 def _keeps_result(one: Operation, before: Operation | None) -> bool:
@@ -171,7 +171,7 @@ def _keeps_result(one: Operation, before: Operation | None) -> bool:
 def by_scatter(step: Step) -> Needless | None:
     """The backward of `table[index]`, with one index of whole numbers that asks for each row often:
     it adds up their gradients one after the other."""
-    return _sum(one for one in step.operations if _scatters(one))
+    return sum_of(one for one in step.operations if _scatters(one))
 
 
 def _scatters(one: Operation) -> bool:
@@ -188,7 +188,7 @@ def _scatters(one: Operation) -> bool:
 def by_zeros(step: Step) -> tuple[Needless, float] | None:
     """Products with matrices that hardly hold anything but zeros; and how much of them is not."""
     empty = {one for one, filled in step.filled.items() if filled <= NEARLY_EMPTY}
-    found = _sum(
+    found = sum_of(
         one
         for one in step.operations
         if one.name in MATRIX_PRODUCTS and any(each.storage in empty for each in one.reads)
@@ -214,7 +214,7 @@ def _makes_any(one: Operation, storages: set[int]) -> bool:
     return any(each.storage in storages for each in one.makes)
 
 
-def _sum(found: Iterable[Operation]) -> Needless | None:
+def sum_of(found: Iterable[Operation]) -> Needless | None:
     """None of nothing."""
     at = Counter[int]()
     host_ns = count = 0

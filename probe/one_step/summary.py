@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
+from .multiplied_out import multiplied_out
 from .needless import Needless, by_zeros
 from .operation import NOWHERE, Step, Work, is_all_on_host
 
@@ -61,6 +62,7 @@ class Summary(NamedTuple):
     on_host: Row | None = None
     wall_us: int | None = None
     """From its beginning to its end, without what taking it down has cost."""
+    multiplied_out: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -120,8 +122,8 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     )
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
-    constant, repeated, unread, scattered = (
-        None if one is None else _needless(step, one) for one in found
+    constant, repeated, unread, scattered, narrow = (
+        None if one is None else _needless(step, one) for one in (*found, multiplied_out(step))
     )
     return Summary(
         operations=len(step.operations),
@@ -136,6 +138,7 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         loop=None if loop is None else (*_needless(step, loop), loop.turns),
         gathered=None if early is None else (*_needless(step, early), *early.layer),
         wall_us=wall_ns // 1000,
+        multiplied_out=narrow,
         **_beside_device(step),
     )
 

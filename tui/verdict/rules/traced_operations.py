@@ -1,5 +1,5 @@
 """What a traced step shows to be needless: the same in each step, computed before in the same one,
-read by nothing, multiplied by zeros, or made in full only to be summed."""
+read by nothing, multiplied by zeros or before it must be, or made in full only to be summed."""
 
 import re
 from dataclasses import replace
@@ -47,6 +47,11 @@ UNREAD: Final = (
     "computes what no operation reads",
     "leave it out, unless it is printed: no backward and no later operation was seen to use it",
 )
+MULTIPLIED_OUT: Final = (
+    "multiplied-out",
+    "multiplies narrow weights out, for a layer that could take them in turn",
+    "x @ A @ B for x @ (A @ B): the layer's inputs times one narrow weight, and then the other",
+)
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
 """In names of functions that hold a net's layers: a frozen one has a rule of its own."""
 ALL: Final = 0.8
@@ -78,7 +83,12 @@ def traced_operations(window: StepWindow) -> list[Finding]:
     seen = traced(window)
     if seen is None or not seen.host_us or not is_clocked(window):
         return []
-    named = ((seen.constant, CONSTANT), (seen.repeated, REPEATED), (seen.unread, UNREAD))
+    named = (
+        (seen.constant, CONSTANT),
+        (seen.repeated, REPEATED),
+        (seen.unread, UNREAD),
+        (seen.multiplied_out, MULTIPLIED_OUT),
+    )
     found = [_needless(window, seen, one, *words) for one, words in named if one is not None]
     found += [_unlearned(window, seen, one) for one in seen.functions]
     if is_the_limit(window):

@@ -70,6 +70,10 @@ def found_in(seen: StepWindow) -> Finding:
         ("constant", "is computed anew, and was the same in each that was traced"),
         ("repeated", "computes again what the step has computed before"),
         ("unread", "computes what no operation reads"),
+        (
+            "multiplied_out",
+            "multiplies narrow weights out, for a layer that could take them in turn",
+        ),
     ],
 )
 def test_what_need_not_be_is_the_verdict(name: str, words: str) -> None:
@@ -80,7 +84,7 @@ def test_what_need_not_be_is_the_verdict(name: str, words: str) -> None:
     assert found.advice[0].endswith(": graph (train.py:7)")
     assert found.evidence[0].text.startswith("20 of 1,000 operations of a traced step, most in gr")
     judged = Engine().judge(seen).finding
-    assert (judged.kind, judged.sub) == ("compute", name)
+    assert (judged.kind, judged.sub) == ("compute", name.replace("_", "-"))
 
 
 def test_its_forecast_is_what_goes() -> None:

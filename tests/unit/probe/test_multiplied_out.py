@@ -1,0 +1,108 @@
+"""Narrow weights that are multiplied out before a layer uses their product, by a traced step."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.utils import parametrize
+
+from gpuwatch.probe.one_step.multiplied_out import multiplied_out
+from tests.unit.probe.traced import BEARS_SUBCLASSES, Traced
+
+pytestmark = BEARS_SUBCLASSES
+
+WIDTH, RANK = 64, 4
+BASE = torch.randn(WIDTH, WIDTH)
+TRAINED = nn.Parameter(torch.randn(WIDTH, WIDTH))
+DOWN = nn.Parameter(torch.randn(RANK, WIDTH))
+UP = nn.Parameter(torch.randn(WIDTH, RANK))
+SQUARE = nn.Parameter(torch.randn(WIDTH, WIDTH))
+X = torch.randn(8, WIDTH)
+TASKS = torch.randn(WIDTH, WIDTH)
+
+
+class Adapted(nn.Module):
+    """As minLoRA has it."""
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        return weight + 2.0 * (UP @ DOWN)
+
+
+def taken(run: Callable[[], torch.Tensor]) -> int | None:
+    """Operations; each takes 1 us."""
+    found = multiplied_out(Traced().step(lambda: run().sum().backward()))
+    if found is None:
+        return None
+    assert found.ns == 1_000 * found.operations
+    return found.operations
+
+
+def below_autocast() -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        return functional.linear(X, BASE + (UP @ DOWN) * 0.5)
+
+
+def parametrized() -> torch.Tensor:
+    layer = nn.Linear(WIDTH, WIDTH, bias=False)
+    layer.weight.requires_grad_(False)
+    parametrize.register_parametrization(layer, "weight", Adapted())
+    out = layer(X)
+    assert isinstance(out, torch.Tensor)
+    return out
+
+
+USED: list[Callable[[], torch.Tensor]] = [
+    lambda: functional.linear(X, BASE + 0.5 * (UP @ DOWN)),
+    lambda: X @ (BASE - (UP @ DOWN).t() / 4),
+    lambda: functional.linear(X, UP @ DOWN),
+    below_autocast,
+    parametrized,
+]
+
+
+@pytest.mark.parametrize("run", USED)
+def test_narrow_weights_multiplied_out_take_their_backward_and_the_whole_gradient(
+    run: Callable[[], torch.Tensor],
+) -> None:
+    operations = taken(run)
+    assert operations is not None
+    # the product forward, two of its backward, and the gradient of all of it
+    assert operations >= 4
+
+
+def test_the_whole_gradient_stays_where_the_weight_beside_learns() -> None:
+    frozen = taken(lambda: functional.linear(X, BASE + UP @ DOWN))
+    learns = taken(lambda: functional.linear(X, TRAINED + UP @ DOWN))
+    assert frozen is not None
+    assert learns is not None
+    assert learns == frozen - 1
+
+
+OTHERS: list[Callable[[], torch.Tensor]] = [
+    lambda: X @ DOWN.t() @ UP.t(),
+    lambda: functional.linear(X, SQUARE @ TRAINED),
+    lambda: functional.linear(X, (UP @ DOWN).softmax(-1)),
+    lambda: ((UP @ DOWN) - TASKS).square(),
+    lambda: functional.linear(X, TASKS * (UP @ DOWN)),
+    lambda: functional.linear(X, (delta := UP @ DOWN)) / delta.norm(),
+    lambda: functional.linear(X, (X.t() @ X[:, :RANK]) @ DOWN),
+]
+
+
+@pytest.mark.parametrize(
+    "run",
+    OTHERS,
+    ids=[
+        "one after the other",
+        "wide",
+        "not linear between",
+        "no layer uses it",
+        "by another matrix",
+        "its norm is needed",
+        "of the batch",
+    ],
+)
+def test_what_must_be_made_is_not_meant(run: Callable[[], torch.Tensor]) -> None:
+    assert taken(run) is None
