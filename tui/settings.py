@@ -208,6 +208,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """What the traced step took but for tracing: of two optimizers in turns it holds both steps."""
     multiplied_out: NeedlessOperations | None = None
     """Products of two narrow weights, which a layer could take in turn."""
+    costly_order: NeedlessOperations | None = None
+    """Products in a row whose other order takes a fraction of the arithmetic."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -63,9 +63,14 @@ def _used(step: Step) -> list[Operation]:
 
 def _is_linear(one: Operation) -> bool:
     """Not by the elements of another matrix, which no narrow one can take."""
-    if one.name in SCALES and any(each.bytes <= A_NUMBER for each in one.reads[1:]):
-        return True
-    return one.name in LINEAR and (one.name not in SCALES or len(one.reads) == 1)
+    return one.name in LINEAR and (
+        one.name not in SCALES or len(one.reads) == 1 or is_by_a_number(one)
+    )
+
+
+def is_by_a_number(one: Operation) -> bool:
+    """It scales a tensor by another that holds one number."""
+    return one.name in SCALES and all(each.bytes <= A_NUMBER for each in one.reads[1:])
 
 
 def _is_narrow(one: Operation) -> bool:

@@ -9,6 +9,7 @@ from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
 from .needless import Needless, by_zeros
 from .operation import NOWHERE, Step, Work, is_all_on_host
+from .product_order import costly_order
 
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
@@ -63,6 +64,7 @@ class Summary(NamedTuple):
     wall_us: int | None = None
     """From its beginning to its end, without what taking it down has cost."""
     multiplied_out: Row | None = None
+    costly_order: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -122,8 +124,9 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     )
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
-    constant, repeated, unread, scattered, narrow = (
-        None if one is None else _needless(step, one) for one in (*found, multiplied_out(step))
+    constant, repeated, unread, scattered, narrow, ordered = (
+        None if one is None else _needless(step, one)
+        for one in (*found, multiplied_out(step), costly_order(step))
     )
     return Summary(
         operations=len(step.operations),
@@ -139,6 +142,7 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         gathered=None if early is None else (*_needless(step, early), *early.layer),
         wall_us=wall_ns // 1000,
         multiplied_out=narrow,
+        costly_order=ordered,
         **_beside_device(step),
     )
 

@@ -52,6 +52,11 @@ MULTIPLIED_OUT: Final = (
     "multiplies narrow weights out, for a layer that could take them in turn",
     "x @ A @ B for x @ (A @ B): the layer's inputs times one narrow weight, and then the other",
 )
+COSTLY_ORDER: Final = (
+    "costly-order",
+    "multiplies matrices in the costly one of two orders",
+    "a @ (b @ c) for (a @ b) @ c, or the other way: what lies between is the larger matrix",
+)
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
 """In names of functions that hold a net's layers: a frozen one has a rule of its own."""
 ALL: Final = 0.8
@@ -88,6 +93,7 @@ def traced_operations(window: StepWindow) -> list[Finding]:
         (seen.repeated, REPEATED),
         (seen.unread, UNREAD),
         (seen.multiplied_out, MULTIPLIED_OUT),
+        (seen.costly_order, COSTLY_ORDER),
     )
     found = [_needless(window, seen, one, *words) for one, words in named if one is not None]
     found += [_unlearned(window, seen, one) for one in seen.functions]
