@@ -137,6 +137,18 @@ class ZeroProducts(msgspec.Struct, frozen=True, array_like=True):
     """Parts in a million of the fullest that are not zero."""
 
 
+class SlowTransforms(msgspec.Struct, frozen=True, array_like=True):
+    """Fourier transforms of one step whose length has a large prime factor."""
+
+    place: str
+    """The line with most of it."""
+    us: int
+    host_us: int
+    operations: int
+    length: int
+    """What most of them have."""
+
+
 class HostCopies(msgspec.Struct, frozen=True, array_like=True):
     """Tensors that one step copies from the host to a device, the loader's aside."""
 
@@ -210,6 +222,9 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """Products of two narrow weights, which a layer could take in turn."""
     costly_order: NeedlessOperations | None = None
     """Products in a row whose other order takes a fraction of the arithmetic."""
+    full_products: NeedlessOperations | None = None
+    """On a device, products in fp32 beside others in half precision."""
+    transforms: SlowTransforms | None = None
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -7,9 +7,10 @@ from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
-from .needless import Needless, by_zeros
+from .needless import Needless, by_zeros, full_products
 from .operation import NOWHERE, Step, Work, is_all_on_host
 from .product_order import costly_order
+from .transforms import Transforms, slow_transforms
 
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
@@ -65,6 +66,8 @@ class Summary(NamedTuple):
     """From its beginning to its end, without what taking it down has cost."""
     multiplied_out: Row | None = None
     costly_order: Row | None = None
+    full_products: Row | None = None
+    transforms: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -124,10 +127,11 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     )
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
-    constant, repeated, unread, scattered, narrow, ordered = (
+    constant, repeated, unread, scattered, narrow, ordered, full = (
         None if one is None else _needless(step, one)
-        for one in (*found, multiplied_out(step), costly_order(step))
+        for one in (*found, multiplied_out(step), costly_order(step), full_products(step))
     )
+    slow = slow_transforms(step)
     return Summary(
         operations=len(step.operations),
         us=whole // 1000,
@@ -143,6 +147,8 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         wall_us=wall_ns // 1000,
         multiplied_out=narrow,
         costly_order=ordered,
+        full_products=full,
+        transforms=None if slow is None else (*_needless(step, slow), slow.length),
         **_beside_device(step),
     )
 
@@ -155,7 +161,7 @@ def _beside_device(step: Step) -> dict[str, Any]:
     }
 
 
-def _needless(step: Step, one: Needless | Loop | EarlyGathers) -> Row:
+def _needless(step: Step, one: Needless | Loop | EarlyGathers | Transforms) -> Row:
     return _place(step, one.place), one.ns // 1000, one.host_ns // 1000, one.operations
 
 

@@ -68,6 +68,23 @@ operations, and 0.38 of the step went (1.6x); ranks by sorting a queue 0.23 and 
 ELSEWHERE: Final = (
     "compute it once, where it is the same in each step; or more cheaply, or with the batch"
 )
+OF_FULL: Final = (0.75, 0.3, 0.95)
+"""Of products in fp32, what half precision takes less. On an H200 attention in fp32 within a net in
+bf16 held 0.6 of a step, and 0.44 went (1.8x)."""
+OF_FULL_TF32: Final = (0.45, 0.1, 0.7)
+"""The same where they may use tf32, which is half as fast. A guess."""
+OF_TRANSFORMS: Final = (0.65, 0.3, 0.9)
+"""Of transforms whose length has a large prime factor, what another length takes less."""
+QUICK_FACTORS: Final = (2, 3, 5, 7)
+OF_ORDERED: Final = 0.95
+"""Of operations that deterministic algorithms ask for, what others take less."""
+OF_FUNCTION: Final = 1.1
+"""Of all that a function with such operations takes, what may go: on an H200 pictures made larger
+by indices held 0.59 of a step, their function 0.77, and 0.78 went (4.6x)."""
+ORDERED: Final = re.compile(r"(_?unsafe_|_)?index_put(_impl)?_?|(index|scatter)_add_?|put_")
+"""Operators that sort their indices there."""
+CAST: Final = "cast what goes in to the type of the others, as q.to(v.dtype)"
+DETERMINISTIC: Final = "torch.use_deterministic_algorithms(False), unless each bit must come again"
 SPARSE: Final = "matrix.to_sparse_csr(), once: its products read what is there"
 EMBEDDING: Final = "F.embedding(index, table) for table[index]: its backward adds rows side by side"
 FUSE: Final = "do not make them: one product or call for all, or @torch.compile on"
@@ -99,6 +116,7 @@ def traced_operations(window: StepWindow) -> list[Finding]:
     found += [_unlearned(window, seen, one) for one in seen.functions]
     if is_the_limit(window):
         found += [_of_zeros(window, seen), _scattered(window, seen), _gathered(window, seen)]
+        found += [_in_full(window, seen), _transforms(window, seen), _deterministic(window, seen)]
     return [one for one in found if one is not None]
 
 
@@ -194,6 +212,62 @@ def _gathered(window: StepWindow, seen: StepOperations) -> Finding | None:
     text += "traced step for the others"
     headline = "layers take {share} of each step for rows that are there already"
     return _found(window, GATHERED, (part, OF_GATHERED), headline, text, f"{LAYER_FIRST}: {where}")
+
+
+def _in_full(window: StepWindow, seen: StepOperations) -> Finding | None:
+    """What one cast forgot, as attention whose queries were multiplied by a table in fp32."""
+    if (full := seen.full_products) is None:
+        return None
+    part, where = full.us / seen.us, shown(full.place)
+    text = (
+        f"{full.operations:,} products of a traced step, most in {where}, are in fp32, and others "
+    )
+    text += f"in half precision: they take {percent(part)} of the operations' time"
+    precision = None if window.settings is None else window.settings.matmul_precision
+    goes = OF_FULL_TF32 if precision in ("high", "medium") else OF_FULL
+    headline = "products in fp32 beside others in half precision take {share} of each step"
+    return _found(window, "partly-full", (part, goes), headline, text, f"{CAST}: {where}")
+
+
+def _transforms(window: StepWindow, seen: StepOperations) -> Finding | None:
+    if (slow := seen.transforms) is None:
+        return None
+    part, where = slow.us / seen.us, shown(slow.place)
+    text = f"{slow.operations:,} Fourier transforms, most of length {slow.length:,} in {where}, "
+    text += f"take {percent(part)} of the operations' time in a traced step"
+    headline = "Fourier transforms of a length with a large prime factor take {share} of each step"
+    advice = f"pad them to {quick_length(slow.length):,}, with n=... or zeros: {where}"
+    return _found(window, "transforms", (part, OF_TRANSFORMS), headline, text, advice)
+
+
+def quick_length(length: int) -> int:
+    """The next one, from `length` on, that only 2, 3, 5 and 7 divide."""
+    while True:
+        left = length
+        for factor in QUICK_FACTORS:
+            while not left % factor:
+                left //= factor
+        if left == 1:
+            return length
+        length += 1
+
+
+def _deterministic(window: StepWindow, seen: StepOperations) -> Finding | None:
+    """Indices are sorted and added up one after the other, pictures made larger by indices. What
+    else such a function computes may go with them."""
+    if window.settings is None or not window.settings.deterministic:
+        return None
+    slow = [one for one in seen.functions if ORDERED.fullmatch(one.operation)]
+    part = within_one(sum(one.operation_us for one in slow) / seen.us)
+    if not part:
+        return None
+    most = max(slow, key=lambda one: one.operation_us)
+    text = f"{most.operation} takes {percent(most.operation_us / seen.us)} of the operations' time "
+    text += f"in a traced step, in {shown(most.place)}"
+    headline = "deterministic algorithms take {share} of each step"
+    whole = sum(one.us for one in slow) / seen.us / part
+    goes = (OF_ORDERED * (1 + whole) / 2, OF_ORDERED / 2, OF_FUNCTION * whole)
+    return _found(window, "deterministic", (part, goes), headline, text, DETERMINISTIC)
 
 
 def _found(

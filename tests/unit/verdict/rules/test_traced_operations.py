@@ -14,6 +14,7 @@ from gpuwatch.tui.settings import (
     NeedlessOperations,
     RowProducts,
     Settings,
+    SlowTransforms,
     StepOperations,
     ZeroProducts,
 )
@@ -23,6 +24,7 @@ from gpuwatch.tui.verdict.rules.compute import compute, of_memory
 from gpuwatch.tui.verdict.rules.h2d import h2d
 from gpuwatch.tui.verdict.rules.needless_products import needless_products
 from gpuwatch.tui.verdict.rules.traced_operations import (
+    quick_length,
     traced_loop,
     traced_operations,
     unfused,
@@ -38,6 +40,7 @@ NET = 0.9
 PLACE = "Net.forward (/home/me/train.py:12)"
 NET_TIME = FunctionTime(PLACE, 90_000, 9_000, 60_000, 0, 20_000, 15_000, 400, "mm", 50_000)
 SEEN = StepOperations(1, 1_000, 100_000, 10_000, (NET_TIME,))
+SETTINGS = Settings(step_operations=SEEN)
 
 
 def needless(us: int, host_us: int = 0) -> NeedlessOperations:
@@ -57,6 +60,12 @@ def on_gpu(busy: float = 99.0, lag_ms: float = 80.0, **seen: Any) -> StepWindow:
         activity=activity(busy),
         settings=Settings(step_operations=structs.replace(SEEN, **seen)),
     )
+
+
+def is_expected(gain: float, found: Finding) -> bool:
+    """The forecast's interval holds it."""
+    forecast = found.forecast
+    return forecast is not None and forecast.low <= gain <= (forecast.high or gain)
 
 
 def found_in(seen: StepWindow) -> Finding:
@@ -295,3 +304,47 @@ def test_what_holds_no_data_is_made_on_the_gpu() -> None:
 def test_a_place_is_shown_without_its_folders() -> None:
     assert shown(PLACE) == "Net.forward (train.py:12)"
     assert shown("") == ""
+
+
+def test_products_in_full_precision_beside_others_in_half_are_cast() -> None:
+    """1.8x on an H200, where the verdict was "the GPU is the limit": rotary tables in fp32."""
+    found = found_in(on_gpu(full_products=needless(60_000)))
+    assert found.sub == "partly-full"
+    assert found.advice[0].endswith("q.to(v.dtype): graph (train.py:7)")
+    assert is_expected(1.8, found)
+    seen = on_gpu(full_products=needless(60_000))
+    assert seen.settings is not None
+    tf32 = replace(seen, settings=structs.replace(seen.settings, matmul_precision="high"))
+    shares = [one.share or 0.0 for one in (found_in(tf32), found)]
+    assert shares[0] < shares[1]
+
+
+def test_transforms_of_an_awkward_length_are_padded() -> None:
+    """8,191 is a prime; 1.55x on an H200."""
+    slow = SlowTransforms("fft_conv (/home/me/train.py:7)", 55_000, 100, 24, 8_191)
+    found = found_in(on_gpu(transforms=slow))
+    assert found.sub == "transforms"
+    assert found.advice[0] == "pad them to 8,192, with n=... or zeros: fft_conv (train.py:7)"
+    assert is_expected(1.55, found)
+
+
+@pytest.mark.parametrize(("length", "quick"), [(8_191, 8_192), (131, 135), (8, 8), (11, 12)])
+def test_a_quick_length_has_small_factors(length: int, quick: int) -> None:
+    assert quick_length(length) == quick
+
+
+def test_what_deterministic_algorithms_take_is_a_cause() -> None:
+    """4.6x on an H200 without them: pictures made larger by indices."""
+    by_indices = FunctionTime(
+        PLACE, 77_000, 4_000, 60_000, 0, 20_000, 15_000, 400, "_unsafe_index_put", 59_000
+    )
+    seen = on_gpu(functions=(by_indices,))
+    assert seen.settings is not None
+    on = replace(seen, settings=structs.replace(seen.settings, deterministic=True))
+    found = found_in(on)
+    assert found.sub == "deterministic"
+    assert "_unsafe_index_put takes 59% of the operations' time" in found.evidence[0].text
+    assert is_expected(4.6, found)
+    assert not traced_operations(seen), "they are not asked for"
+    others = replace(on, settings=structs.replace(SETTINGS, deterministic=True))
+    assert not traced_operations(others), "other operations take the time"
