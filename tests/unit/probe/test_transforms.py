@@ -16,7 +16,8 @@ PICTURE = torch.randn(2, 12, 262, requires_grad=True)
 
 def filtered(length: int) -> torch.Tensor:
     half: torch.Tensor = torch.fft.rfft(SIGNAL, n=length) * 0.5
-    return torch.fft.irfft(half, n=length)
+    whole: torch.Tensor = torch.fft.irfft(half, n=length)
+    return whole
 
 
 @pytest.mark.parametrize(
