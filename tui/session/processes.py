@@ -90,6 +90,7 @@ class ProcessStore:
             beside_cores=_mean([_beside(look) for look in looks]),
             in_kernel=_part([process.in_kernel_percent for process in main]),
             page_faults_s=_mean([process.page_faults_s for process in main]),
+            pin_cpu=_part([process.pin_cpu_percent for process in main]),
         )
 
     def worker_use(self, apart: Collection[int] = (), since_ns: int = 0) -> WorkerUse | None:

@@ -61,6 +61,8 @@ class HostUse:
     """Part of the time in which the training thread ran in the kernel, 0 to 1."""
     page_faults_s: float | None = None
     """Pages of memory a second that it was given there."""
+    pin_cpu: float | None = None
+    """Of a core, 0 to 1, what the loader's thread uses that pins batches: it receives them too."""
 
 
 @dataclass(frozen=True, slots=True)

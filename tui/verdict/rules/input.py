@@ -36,7 +36,7 @@ from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
 from .input_epoch_start import begun_anew, begun_beside, epoch_start, is_short
 from .input_on_host import or_kept_on_gpu
-from .input_on_thread import drawn_here, unmarked
+from .input_on_thread import drawn_here, pinned_late, unmarked
 from .input_pattern import (
     SERIAL,
     Explained,
@@ -235,6 +235,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
     drawn_here,
     serial,
+    pinned_late,
     burst,
     handed_over,
     waiting,
@@ -243,7 +244,8 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
 )
 """The first that applies. An iterator for every batch is no loader's fault. Waiting at epoch starts
 comes before workers because more of them make it worse, and a sampler because none of them runs it;
-a burst before what its few late batches
+what one thread receives before
+the workers that wait for it; a burst before what its few late batches
 wait for, since the mean is fast enough; batches that lay ready are no worker's fault; the cores
 before the number of workers because they limit it."""
 

@@ -1,5 +1,5 @@
-"""Batches that are no worker's: indices that the training thread draws itself, and those of a loop
-without a loader."""
+"""Batches that are no worker's: indices that the training thread draws itself, what the thread that
+pins has to receive, and those of a loop without a loader."""
 
 import re
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from ..code_places import (
     share_seen,
 )
 from ..cpu_wait import seen_before_the_net
-from ..findings import Finding, Forecast
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu
-from ..format import percent
+from ..format import ms, percent
 from ..idle_ledger import idle_ledger
 from ..loader import Feeding
 from ..place_names import by_user_function, own_frame, path_of, place_evidence, place_name
@@ -43,6 +43,13 @@ MADE_AHEAD: Final = re.compile(
     r"\.(get|result|recv\w*|imap\w*)\(|\bas_completed\(|\b(pool|executor|workers)\.\w*map\("
 )
 """A line that waits for what another thread, or process, makes ahead."""
+LEAST_LEFT: Final = 0.05
+"""Of a step."""
+WORKERS_REST: Final = 0.3
+"""Of the time, that workers compute at the most where a thread is behind them."""
+MANY_TENSORS: Final = 16
+"""Of a batch. Each is a file of its own between two processes: to receive 257 and pin them took 36
+ms of a thread's time on an H200, 0.14 each."""
 
 
 def drawn_here(window: StepWindow, feeding: Feeding) -> Explained | None:
@@ -91,6 +98,31 @@ def without_loader(fetching: Sequence[FrameShare]) -> tuple[str, str]:
         cheaper(place),
         f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
     )
+
+
+def pinned_late(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """Workers rest, and the one thread that receives what they made and pins it is late: each
+    tensor of a batch is handed over by itself. It runs Python, so that it also keeps the training
+    thread from running its own for part of that time; how much nobody measured here (256 tensors of
+    a jet's particles a batch, 62 % of a step waited for: 4.7x by one padded tensor)."""
+    loader, pins = (window.loaders or (None,))[0], window.host.pin_cpu
+    if loader is None or not loader.pin_memory or not pins or (feeding.busy or 1.0) > WORKERS_REST:
+        return None
+    each_ns, tensors = pins * feeding.batch_ns, loader.batch_tensors or 0
+    if tensors < MANY_TENSORS or each_ns < MOST_OF_WAIT * feeding.wait_ns:
+        return None
+    text = f"the thread that pins batches uses {percent(pins)} of a core: {ms(each_ns)} to receive "
+    text += f"the {tensors:,} tensors of one, while workers are busy {percent(feeding.busy or 0.0)}"
+    waited = feeding.wait_ns / max(1.0, feeding.wait_ns + feeding.other_ns)
+    left = 1.0 - waited
+    forecast = Forecast(
+        1.0 / max(LEAST_LEFT, left * (1.0 - pins / 2)),
+        speedup_of(MOST_OF_WAIT * waited),
+        1.0 / max(LEAST_LEFT, left * (1.0 - pins)),
+    )
+    fewer = "few tensors in a batch: a collate_fn that pads and stacks them, since each of "
+    fewer += f"{tensors:,} is handed over by itself"
+    return Explained("received", (Evidence(text, "proc", pins),), (fewer,), forecast=forecast)
 
 
 def unmarked(window: StepWindow) -> Finding | None:

@@ -11,7 +11,8 @@ from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.loader import feeding, loader_floor
 from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
+from gpuwatch.tui.verdict.stack_samples import Stacks
+from gpuwatch.tui.verdict.window import HostUse, StepWindow, WorkerUse
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import (
     even,
@@ -237,6 +238,43 @@ def test_batches_that_all_lay_ready_are_handed_over_and_no_worker_is_late(
         assert forecast is not None
         assert (forecast.kind, forecast.low) == ("bound", 1.0)
         assert forecast.speedup == pytest.approx(6.0 / 4.2, rel=0.02)
+
+
+def jets(pins: float = 0.54, tensors: int = 257, idle: float = 0.99) -> StepWindow:
+    """Lists of 256 tensors a batch on an H200, of eight workers."""
+    part = {"data_ms": 41, "forward_ms": 13, "backward_ms": 9, "optimizer_ms": 3}
+    many = structs.replace(loader(8), pin_memory=True, batch_tensors=tensors)
+    seen = gpu_window(
+        even(60, **part),
+        {**part, "wait_ms": 41, "lag_ms": 0.02},
+        loaders=(many,),
+        activity=activity(15.0),
+        cores=16.0,
+        host=HostUse(pin_cpu=pins),
+    )
+    return replace(seen, stacks=Stacks(60, (), 400, (), worker_idle_share=idle))
+
+
+def test_many_tensors_of_a_batch_keep_the_thread_that_pins_busy() -> None:
+    """ "Make items cheaper, 2.6x (2.0 to 3.7)" was said: 4.7x by one padded tensor a batch."""
+    finding = found(jets())
+    assert finding.sub == "received"
+    assert finding.advice[0].startswith("few tensors in a batch")
+    text = "the thread that pins batches uses 54% of a core: 36 ms to receive the 257 tensors"
+    assert finding.evidence[-1].text.startswith(text)
+    forecast = forecast_of(finding)
+    assert forecast is not None
+    assert forecast.high is not None
+    assert forecast.low < 4.7 < forecast.high
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [jets(pins=0.1), jets(tensors=3), jets(idle=0.2)],
+    ids=["the thread rests", "few tensors", "the workers compute"],
+)
+def test_a_thread_that_pins_little_is_not_late(seen: StepWindow) -> None:
+    assert found(seen).sub != "received"
 
 
 def test_one_batch_ahead_that_is_never_there_does_not_lie_ready() -> None:
