@@ -47,6 +47,8 @@ LEAST_LEFT: Final = 0.05
 """Of a step."""
 WORKERS_REST: Final = 0.3
 """Of the time, that workers compute at the most where a thread is behind them."""
+MOST_COUNTED: Final = 64
+"""Tensors of a batch that the probe counts."""
 MANY_TENSORS: Final = 16
 """Of a batch. Each is a file of its own between two processes: to receive 257 and pin them took 36
 ms of a thread's time on an H200, 0.14 each."""
@@ -111,8 +113,9 @@ def pinned_late(window: StepWindow, feeding: Feeding) -> Explained | None:
     each_ns, tensors = pins * feeding.batch_ns, loader.batch_tensors or 0
     if tensors < MANY_TENSORS or each_ns < MOST_OF_WAIT * feeding.wait_ns:
         return None
+    many = f"{tensors} tensors" if tensors < MOST_COUNTED else f"{tensors} tensors and more"
     text = f"the thread that pins batches uses {percent(pins)} of a core: {ms(each_ns)} to receive "
-    text += f"the {tensors:,} tensors of one, while workers are busy {percent(feeding.busy or 0.0)}"
+    text += f"the {many} of one, while workers are busy {percent(feeding.busy or 0.0)}"
     waited = feeding.wait_ns / max(1.0, feeding.wait_ns + feeding.other_ns)
     left = 1.0 - waited
     forecast = Forecast(
@@ -120,8 +123,8 @@ def pinned_late(window: StepWindow, feeding: Feeding) -> Explained | None:
         speedup_of(MOST_OF_WAIT * waited),
         1.0 / max(LEAST_LEFT, left * (1.0 - pins)),
     )
-    fewer = "few tensors in a batch: a collate_fn that pads and stacks them, since each of "
-    fewer += f"{tensors:,} is handed over by itself"
+    fewer = "few tensors in a batch: a collate_fn that pads and stacks them, since each is handed "
+    fewer += "over by itself"
     return Explained("received", (Evidence(text, "proc", pins),), (fewer,), forecast=forecast)
 
 
