@@ -225,6 +225,8 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     full_products: NeedlessOperations | None = None
     """On a device, products in fp32 beside others in half precision."""
     transforms: SlowTransforms | None = None
+    zeroed: NeedlessOperations | None = None
+    """What is computed only to be multiplied by 0."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

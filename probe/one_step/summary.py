@@ -11,6 +11,7 @@ from .needless import Needless, by_zeros, full_products
 from .operation import NOWHERE, Step, Work, is_all_on_host
 from .product_order import costly_order
 from .transforms import Transforms, slow_transforms
+from .zeroed import zeroed
 
 MOST_FUNCTIONS: Final = 6
 LEAST_PART: Final = 0.02
@@ -68,6 +69,7 @@ class Summary(NamedTuple):
     costly_order: Row | None = None
     full_products: Row | None = None
     transforms: Row | None = None
+    zeroed: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -127,9 +129,9 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     )
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
-    constant, repeated, unread, scattered, narrow, ordered, full = (
-        None if one is None else _needless(step, one)
-        for one in (*found, multiplied_out(step), costly_order(step), full_products(step))
+    of_step = multiplied_out(step), costly_order(step), full_products(step), zeroed(step)
+    constant, repeated, unread, scattered, narrow, ordered, full, zero = (
+        None if one is None else _needless(step, one) for one in (*found, *of_step)
     )
     slow = slow_transforms(step)
     return Summary(
@@ -148,6 +150,7 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         multiplied_out=narrow,
         costly_order=ordered,
         full_products=full,
+        zeroed=zero,
         transforms=None if slow is None else (*_needless(step, slow), slow.length),
         **_beside_device(step),
     )

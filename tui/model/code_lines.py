@@ -56,6 +56,8 @@ OF_BOTH: Final = re.compile(
 """Methods that NumPy's arrays and pandas' columns have too."""
 OF_TENSORS: Final = re.compile(r"(:|->) *\"?(torch\.)?Tensor\b")
 """What a function says of its arguments."""
+CONVERTS: Final = re.compile(r"\btorch\.(from_numpy|as_tensor|tensor|frombuffer|\w*Tensor)\b")
+"""Makes a tensor of what is none."""
 NET: Final = re.compile(r"class \w+\(.*(Module|Layer|Function)\b")
 MOST_CHARACTERS: Final = 1_000
 """A longer line is data: one of 20,000 brackets took 9 s."""
@@ -100,7 +102,7 @@ def computes(lines: Sequence[str], number: int) -> bool:
     if _ELSEWHERE.search(line):
         return False
     if _COMPUTES.search(line):
-        return True
+        return not _only_converts(line)
     if not _is_arithmetic(line):
         return False
     first, end = _function(lines, number - 1)
@@ -119,6 +121,13 @@ def computes(lines: Sequence[str], number: int) -> bool:
     arithmetic = frozenset(at for at, one in enumerate(function) if _is_arithmetic(one))
     shown = Lines(computing - shared, shared, waiting, arithmetic - computing)
     return works_on_tensors(function, shown, number - 1 - first)
+
+
+def _only_converts(line: str) -> bool:
+    """PyTorch does nothing there but take numbers over, which lie in the host's memory: what takes
+    time is NumPy's, or Python's (`torch.from_numpy(np.stack(rows))`)."""
+    without = CONVERTS.sub("", line)
+    return without != line and "device" not in line and not _COMPUTES.search(without)
 
 
 def calls_torch(lines: Sequence[str], number: int) -> bool:

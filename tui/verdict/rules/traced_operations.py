@@ -47,6 +47,11 @@ UNREAD: Final = (
     "computes what no operation reads",
     "leave it out, unless it is printed: no backward and no later operation was seen to use it",
 )
+ZEROED: Final = (
+    "zeroed",
+    "computes what is then multiplied by 0",
+    "leave it out while its weight is 0, with its backward",
+)
 MULTIPLIED_OUT: Final = (
     "multiplied-out",
     "multiplies narrow weights out, for a layer that could take them in turn",
@@ -109,6 +114,7 @@ def traced_operations(window: StepWindow) -> list[Finding]:
         (seen.constant, CONSTANT),
         (seen.repeated, REPEATED),
         (seen.unread, UNREAD),
+        (seen.zeroed, ZEROED),
         (seen.multiplied_out, MULTIPLIED_OUT),
         (seen.costly_order, COSTLY_ORDER),
     )

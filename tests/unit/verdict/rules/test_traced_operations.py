@@ -79,6 +79,7 @@ def found_in(seen: StepWindow) -> Finding:
         ("constant", "is computed anew, and was the same in each that was traced"),
         ("repeated", "computes again what the step has computed before"),
         ("unread", "computes what no operation reads"),
+        ("zeroed", "computes what is then multiplied by 0"),
         ("costly_order", "multiplies matrices in the costly one of two orders"),
         (
             "multiplied_out",

@@ -1,0 +1,101 @@
+"""What is computed only to be multiplied by 0, by a traced step."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from gpuwatch.probe.one_step.zeroed import zeroed
+from tests.unit.probe.traced import BEARS_SUBCLASSES, Traced
+
+pytestmark = BEARS_SUBCLASSES
+
+NET = nn.Linear(64, 64)
+ADVERSARY = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 64))
+X = torch.randn(8, 64)
+
+
+def names(run: Callable[[], object]) -> int | None:
+    """Operations; each takes 1 us."""
+    found = zeroed(Traced().step(run))
+    return None if found is None else found.operations
+
+
+def trains(weight: float, **how: bool) -> Callable[[], None]:
+    """As VQGAN weighs its adversary."""
+
+    def run() -> None:
+        out = NET(X)
+        real = out.square().mean()
+        fake = -ADVERSARY(out).mean()
+        if how.get("adaptive"):
+            (along,) = torch.autograd.grad(real, NET.weight, retain_graph=True)
+            (across,) = torch.autograd.grad(fake, NET.weight, retain_graph=True)
+            fake = along.norm() / (across.norm() + 1e-4) * weight * fake
+        else:
+            fake = weight * fake
+        if how.get("logged"):
+            fake.item()
+        (real + fake).backward()
+
+    return run
+
+
+def test_a_term_whose_weight_is_zero_is_needless_with_its_backward() -> None:
+    count = names(trains(0.0))
+    assert count is not None
+    # two products forward, four of their backward, and what lies between
+    assert count >= 8
+
+
+def test_what_is_made_to_weigh_it_goes_as_well() -> None:
+    plain, adaptive = names(trains(0.0)), names(trains(0.0, adaptive=True))
+    assert plain is not None
+    assert adaptive is not None
+    assert adaptive > plain + 4
+
+
+def test_a_zero_may_be_logged() -> None:
+    assert names(trains(0.0, logged=True)) is not None
+
+
+def own_loss() -> None:
+    """An adversary's own loss, of which all is zero."""
+    (0.0 * ADVERSARY(X).square().mean()).backward()
+
+
+def test_a_loss_of_nothing_but_zeros_is_needless() -> None:
+    count = names(own_loss)
+    assert count is not None
+    assert count >= 8
+
+
+def shared() -> None:
+    """The product is read beside."""
+    out = NET(X).square().mean()
+    (out + 0.0 * out).backward()
+
+
+def kept() -> None:
+    kept_there.append(ADVERSARY(X))
+    (NET(X).mean() + 0.0 * kept_there[-1].mean()).backward()
+
+
+def printed() -> None:
+    said = ADVERSARY(X).mean()
+    float(said)
+    (NET(X).mean() + 0.0 * said).backward()
+
+
+kept_there: list[torch.Tensor] = []
+
+
+@pytest.mark.parametrize(
+    "run",
+    [trains(0.5), trains(0.5, adaptive=True), shared, kept, printed],
+    ids=["weighed", "weighed by gradients", "read beside", "kept", "printed"],
+)
+def test_what_counts_or_is_read_is_needed(run: Callable[[], object]) -> None:
+    few = names(run)
+    assert few is None or few <= 3, "the mean alone"
