@@ -57,7 +57,9 @@ def _used(step: Step) -> list[Operation]:
             elif _is_linear(one):
                 there |= made
                 learned |= made
-    left = (chain for chain in used if needed.isdisjoint(map(id, chain)))
+    # Alone, and not added to a weight, it is a matter of order (`product_order`).
+    summed = (chain for chain in used if any(one.name in SUMS for one in chain))
+    left = (chain for chain in summed if needed.isdisjoint(map(id, chain)))
     return list({id(one): one for chain in left for one in chain}.values())
 
 

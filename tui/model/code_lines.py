@@ -102,7 +102,7 @@ def computes(lines: Sequence[str], number: int) -> bool:
     if _ELSEWHERE.search(line):
         return False
     if _COMPUTES.search(line):
-        return not _only_converts(line)
+        return not only_converts(line)
     if not _is_arithmetic(line):
         return False
     first, end = _function(lines, number - 1)
@@ -123,7 +123,7 @@ def computes(lines: Sequence[str], number: int) -> bool:
     return works_on_tensors(function, shown, number - 1 - first)
 
 
-def _only_converts(line: str) -> bool:
+def only_converts(line: str) -> bool:
     """PyTorch does nothing there but take numbers over, which lie in the host's memory: what takes
     time is NumPy's, or Python's (`torch.from_numpy(np.stack(rows))`)."""
     without = CONVERTS.sub("", line)

@@ -56,7 +56,6 @@ def parametrized() -> torch.Tensor:
 USED: list[Callable[[], torch.Tensor]] = [
     lambda: functional.linear(X, BASE + 0.5 * (UP @ DOWN)),
     lambda: X @ (BASE - (UP @ DOWN).t() / 4),
-    lambda: functional.linear(X, UP @ DOWN),
     below_autocast,
     parametrized,
 ]
@@ -83,11 +82,12 @@ def test_the_whole_gradient_stays_where_the_weight_beside_learns() -> None:
 OTHERS: list[Callable[[], torch.Tensor]] = [
     lambda: X @ DOWN.t() @ UP.t(),
     lambda: functional.linear(X, SQUARE @ TRAINED),
-    lambda: functional.linear(X, (UP @ DOWN).softmax(-1)),
+    lambda: functional.linear(X, BASE + (UP @ DOWN).softmax(-1)),
     lambda: ((UP @ DOWN) - TASKS).square(),
-    lambda: functional.linear(X, TASKS * (UP @ DOWN)),
-    lambda: functional.linear(X, (delta := UP @ DOWN)) / delta.norm(),
-    lambda: functional.linear(X, (X.t() @ X[:, :RANK]) @ DOWN),
+    lambda: functional.linear(X, BASE + TASKS * (UP @ DOWN)),
+    lambda: functional.linear(X, (delta := BASE + UP @ DOWN)) / delta.norm(),
+    lambda: functional.linear(X, BASE + (X.t() @ X[:, :RANK]) @ DOWN),
+    lambda: functional.linear(X, UP @ DOWN),
 ]
 
 
@@ -102,6 +102,7 @@ OTHERS: list[Callable[[], torch.Tensor]] = [
         "by another matrix",
         "its norm is needed",
         "of the batch",
+        "added to nothing",
     ],
 )
 def test_what_must_be_made_is_not_meant(run: Callable[[], torch.Tensor]) -> None:

@@ -235,7 +235,8 @@ def _by_name(frame: str) -> StackPhase | None:
 
 def _by_line(line: str) -> StackPhase:
     code = code_lines.code_of(line)
-    return next((phase for phase, text in _LINES if text.search(code)), "other")
+    phase: StackPhase = next((phase for phase, text in _LINES if text.search(code)), "other")
+    return "other" if phase == "forward" and code_lines.only_converts(code) else phase
 
 
 def _takes(frames: tuple[str, ...], line: str) -> bool:
