@@ -52,7 +52,7 @@ def _used(step: Step) -> list[Operation]:
         elif behind:
             needed |= {id(each) for storage in behind for each in chains[storage]}
         elif read <= there and read & learned:
-            if one.name in MATRIX_PRODUCTS and _is_narrow(one):
+            if is_product(one) and _is_narrow(one):
                 chains |= dict.fromkeys(made, (one,))
             elif _is_linear(one):
                 there |= made
@@ -73,6 +73,11 @@ def _is_linear(one: Operation) -> bool:
 def is_by_a_number(one: Operation) -> bool:
     """It scales a tensor by another that holds one number."""
     return one.name in SCALES and all(each.bytes <= A_NUMBER for each in one.reads[1:])
+
+
+def is_product(one: Operation) -> bool:
+    """Of two matrices: tensors of the program's own types are not read."""
+    return one.name in MATRIX_PRODUCTS and len(one.reads) > 1 and bool(one.makes)
 
 
 def _is_narrow(one: Operation) -> bool:

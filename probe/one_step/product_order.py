@@ -5,10 +5,9 @@ and not before it."""
 from math import prod
 from typing import NamedTuple
 
-from .multiplied_out import SCALES, is_by_a_number
+from .multiplied_out import SCALES, is_by_a_number, is_product
 from .needless import Needless, sum_of
 from .operation import NOWHERE, Operation, Step, Value, Work
-from .operators import MATRIX_PRODUCTS
 
 CHEAPER = 4.0
 """Times, at the least: small sides use a device worse."""
@@ -55,10 +54,10 @@ def costly_order(step: Step) -> Needless | None:
 
 
 def _product(one: Operation) -> _Product | None:
-    if one.name not in MATRIX_PRODUCTS:
+    if not is_product(one):
         return None
     left, right = one.reads[-2:]
-    if not right.is_strided:
+    if not (right.is_strided and one.makes[0].is_strided):
         return None
     sizes = left.view[1] if left.is_strided else left.view[0]
     return _Product(one, sizes[-2], sizes[-1], right.view[1][-1], not left.is_strided)

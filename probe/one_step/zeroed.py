@@ -106,7 +106,8 @@ def _roots(step: Step) -> set[int]:
     return {
         one.reads[0].storage
         for one in step.operations
-        if one.name.endswith(LIKE) and one.reads and one.makes[0].storage in started
+        if one.name.endswith(LIKE) and one.reads
+        if any(each.storage in started for each in one.makes)
     }
 
 
