@@ -80,7 +80,6 @@ def found_in(seen: StepWindow) -> Finding:
         ("repeated", "computes again what the step has computed before"),
         ("unread", "computes what no operation reads"),
         ("zeroed", "computes what is then multiplied by 0"),
-        ("costly_order", "multiplies matrices in the costly one of two orders"),
         (
             "multiplied_out",
             "multiplies narrow weights out, for a layer that could take them in turn",
@@ -96,6 +95,14 @@ def test_what_need_not_be_is_the_verdict(name: str, words: str) -> None:
     assert found.evidence[0].text.startswith("20 of 1,000 operations of a traced step, most in gr")
     judged = Engine().judge(seen).finding
     assert (judged.kind, judged.sub) == ("compute", name.replace("_", "-"))
+
+
+def test_products_in_the_costly_order_take_their_copies_with_them() -> None:
+    """Attention without a softmax on two cores: 8x by the other order."""
+    found = found_in(on_cpu(costly_order=needless(92_000)))
+    assert found.headline == "83% of each step multiplies matrices in the costly one of two orders"
+    assert found.sub == "costly-order"
+    assert is_expected(8.0, found)
 
 
 def test_its_forecast_is_what_goes() -> None:
