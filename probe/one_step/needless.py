@@ -1,6 +1,5 @@
 """Which operations of a step need not be: what is the same in each step, what was computed before
-in the same one, what nothing uses, products with matrices of zeros, and products in fp32 beside
-others in half of it."""
+in the same one, what nothing uses, and products with matrices of zeros."""
 
 import re
 from collections import Counter
@@ -8,7 +7,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from .operation import NOWHERE, Operation, Step, Value, Work, is_all_on_host
+from .operation import NOWHERE, Operation, Step, Work
 from .operators import MATRIX_PRODUCTS
 
 PRODUCTS: Final = re.compile(
@@ -32,10 +31,6 @@ LEAST_BYTES: Final = 4_096
 """Of what an operation reads or makes: a smaller one costs its call, and no more."""
 A_NUMBER: Final = 8
 """Bytes."""
-MULTIPLIES: Final = ("convolution", "_scaled_dot_product_")
-"""Names of operators that multiply matrices begin with one of them, beside the products'."""
-FULL: Final = "torch.float32"
-HALF: Final = ("torch.bfloat16", "torch.float16")
 NEARLY_EMPTY: Final = 0.005
 """Part of a matrix that is not zero, up to which a sparse product is faster, surely: of 40,000 x
 40,000 with 17 numbers a row (0.04 %) by 128 the dense one in tf32 took 5.4 to 6.9 times as long as
@@ -199,30 +194,6 @@ def by_zeros(step: Step) -> tuple[Needless, float] | None:
         if one.name in MATRIX_PRODUCTS and any(each.storage in empty for each in one.reads)
     )
     return None if found is None else (found, max(step.filled[one] for one in empty))
-
-
-def full_products(step: Step) -> Needless | None:
-    """On a device, products in fp32 of a step that has some in half precision too: what was cast
-    for some of its layers is not for these."""
-    if is_all_on_host(step.operations):
-        return None
-    products = [one for one in step.operations if _multiplies(one)]
-    if not any(_is_of(each, *HALF) for one in products for each in one.reads):
-        return None
-    return sum_of(
-        one
-        for one in products
-        if sum(_is_of(each, FULL) for each in one.reads) > 1
-        and not any(_is_of(each, *HALF) for each in one.reads)
-    )
-
-
-def _multiplies(one: Operation) -> bool:
-    return one.name in MATRIX_PRODUCTS or one.name.startswith(MULTIPLIES)
-
-
-def _is_of(value: Value, *types: str) -> bool:
-    return value.is_strided and str(value.view[-1]) in types
 
 
 def _is_large(one: Operation) -> bool:

@@ -7,10 +7,10 @@ from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
-from .needless import Needless, by_zeros, full_products
+from .needless import Needless, by_zeros
 from .operation import NOWHERE, Step, Work, is_all_on_host
 from .product_order import costly_order
-from .transforms import Transforms, slow_transforms
+from .slow_forms import Transforms, full_products, slow_transforms
 from .zeroed import zeroed
 
 MOST_FUNCTIONS: Final = 6

@@ -1,7 +1,7 @@
 """What a step computes only to multiply it by the number 0: the terms of a loss whose weights have
 not begun to rise, as an adversary's before its first step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from .needless import A_NUMBER, Needless, sum_of
@@ -13,34 +13,29 @@ PASSES_ZERO: Final = ("neg", "sum", "mean", "_to_copy", "clone", "div")
 ZEROS: Final = (("float", 0.0), ("int", 0))
 """As an argument that is a number is kept."""
 LIKE: Final = "_like"
+DETACH: Final = "detach"
 AVERAGES: Final = "batch_norm"
-"""In names of operators that keep averages."""
+"""In names of operators that keep averages, which their schema does not say."""
 Used = Callable[[Operation], set[int]]
 """Storages that an operation needs of those it reads."""
 
 
 def zeroed(step: Step) -> Needless | None:
-    """With the backward of it, through which zeros go. What is read or kept elsewhere is needed;
-    what nothing would read anyway is none of this."""
-    zeros, discards = set[int](), dict[int, set[int]]()
-    for one in step.operations:
-        if one.in_backward:
-            continue
-        read = {each.storage for each in one.reads}
-        by_zero = one.name in TIMES and any(each in ZEROS for each in one.arguments[1:])
-        if by_zero or (one.name in TIMES and read & zeros):
-            discards[id(one)] = read - zeros
-            zeros |= {each.storage for each in one.makes} - read
-        elif one.name in PASSES_ZERO and read and read <= zeros:
-            zeros |= {each.storage for each in one.makes}
+    """With the backward of it, through which zeros go. What is read or kept elsewhere is needed,
+    but for a single number, which may be logged now and then; what nothing would read anyway is
+    none of this."""
+    discards = _discards(step)
     if not discards:
         return None
 
     def used_still(one: Operation) -> set[int]:
         return _used(one) - discards.get(id(one), set())
 
-    gone = _needed(step, _used) - _needed(step, used_still)
-    roots = _roots(step)
+    needed, still = _needed(step, _used), _needed(step, used_still)
+    averaged = _averaged(one for one in step.operations if id(one) in still)
+    # What a layer averages of such inputs counts where others go through the same layer.
+    still = _needed(step, used_still, averaged)
+    gone, roots = needed - still, _roots(step)
     without = _behind(step, _used, roots) - _behind(step, used_still, roots)
     nodes = {one.node for one in step.operations if id(one) in without} - {NOWHERE}
     return sum_of(
@@ -50,32 +45,56 @@ def zeroed(step: Step) -> Needless | None:
     )
 
 
+def _discards(step: Step) -> dict[int, set[int]]:
+    """Of each operation, by identity, what it reads and multiplies by 0. Not within a function of
+    the program's own, whose backward may give a gradient for it: there a forward computes without
+    nodes from what has some."""
+    zeros, discards = set[int](), dict[int, set[int]]()
+    learned, cut = set[int](), set[int]()
+    """What a gradient could go through, and what was computed of that without one."""
+    for one in step.operations:
+        if one.in_backward:
+            continue
+        read = {each.storage for each in one.reads}
+        made = {each.storage for each in one.makes} - read | one.writes
+        if one.node != NOWHERE:
+            learned |= made
+        elif one.name != DETACH and read & (learned | cut):
+            cut |= made
+        by_zero = one.name in TIMES and any(each in ZEROS for each in one.arguments[1:])
+        if (by_zero or (one.name in TIMES and read & zeros)) and not made & cut:
+            discards[id(one)] = read - zeros
+            zeros |= made
+        elif one.name in PASSES_ZERO and read and read <= zeros:
+            zeros |= made
+        else:
+            zeros -= made
+    return discards
+
+
 def _used(one: Operation) -> set[int]:
     """A backward begins with ones in the shape of its loss, and asks for no value of it."""
     return set() if one.name.endswith(LIKE) else {each.storage for each in one.reads}
 
 
-def _needed(step: Step, used: Used) -> set[int]:
+def _needed(step: Step, used: Used, averaged: frozenset[int] = frozenset()) -> set[int]:
     """Operations by identity: the last of each chain of the forward, and what these use. A backward
-    is needed for what the forward makes of its gradients. A number that is kept may be logged, now
-    and then."""
-    forward = (one for one in step.operations if not one.in_backward)
+    is needed for what the forward makes of its gradients. `averaged`: storages of layers that keep
+    averages, which is their purpose as well."""
+    forward = [one for one in step.operations if not one.in_backward]
     read = {storage for one in forward for storage in _used(one)}
-    own = {
-        each.storage
-        for one in step.operations
-        for each in one.makes
-        if each.storage not in {another.storage for another in one.reads}
-    }
-    last = [
-        one
-        for one in step.operations
-        if not one.in_backward
-        and (
-            _keeps(one) or _changes(one, own) or all(each.storage not in read for each in one.makes)
-        )
-    ]
-    return _behind(step, used, set(), frozenset(map(id, last)))
+    own = set[int]()
+    for one in step.operations:
+        own |= {each.storage for each in one.makes} - {each.storage for each in one.reads}
+    last = (
+        id(one)
+        for one in forward
+        if _keeps(one)
+        or one.writes - own
+        or all(each.storage not in read for each in one.makes)
+        or (AVERAGES in one.name and any(each.storage in averaged for each in one.reads))
+    )
+    return _behind(step, used, set(), frozenset(last))
 
 
 def _behind(
@@ -92,6 +111,12 @@ def _behind(
             found.add(id(one))
             live |= used(one)
     return found
+
+
+def _averaged(operations: Iterable[Operation]) -> frozenset[int]:
+    """Storages that layers which keep averages read."""
+    layers = (one for one in operations if AVERAGES in one.name and not one.in_backward)
+    return frozenset(each.storage for one in layers for each in one.reads)
 
 
 def _roots(step: Step) -> set[int]:
@@ -117,10 +142,5 @@ def _updates(step: Step) -> set[int]:
 
 
 def _keeps(one: Operation) -> bool:
+    """More than a number."""
     return one.is_kept and any(each.bytes > A_NUMBER for each in one.makes)
-
-
-def _changes(one: Operation, own: set[int]) -> bool:
-    """It changes what is there, and none of the step's `own` storages: but for averages of a layer
-    that nothing learns by."""
-    return bool(one.writes - own) and AVERAGES not in one.name

@@ -56,8 +56,12 @@ OF_BOTH: Final = re.compile(
 """Methods that NumPy's arrays and pandas' columns have too."""
 OF_TENSORS: Final = re.compile(r"(:|->) *\"?(torch\.)?Tensor\b")
 """What a function says of its arguments."""
-CONVERTS: Final = re.compile(r"\btorch\.(from_numpy|as_tensor|tensor|frombuffer|\w*Tensor)\b")
-"""Makes a tensor of what is none."""
+CONVERTS: Final = re.compile(
+    r"\s*(return |[\w.,\[\] ]+(: *[\w.]+ *)?= *)"
+    r"torch\.(from_numpy|as_tensor|tensor|frombuffer|\w*Tensor)\((?P<of>.*)\)\s*"
+)
+"""A statement that makes a tensor of what is none, and nothing else."""
+TYPES: Final = re.compile(r"\bdtype *= *torch\.\w+")
 NET: Final = re.compile(r"class \w+\(.*(Module|Layer|Function)\b")
 MOST_CHARACTERS: Final = 1_000
 """A longer line is data: one of 20,000 brackets took 9 s."""
@@ -101,8 +105,8 @@ def computes(lines: Sequence[str], number: int) -> bool:
     line = code_of(lines[number - 1])
     if _ELSEWHERE.search(line):
         return False
-    if _COMPUTES.search(line):
-        return not only_converts(line)
+    if _COMPUTES.search(line) and not only_converts(line):
+        return True
     if not _is_arithmetic(line):
         return False
     first, end = _function(lines, number - 1)
@@ -125,9 +129,16 @@ def computes(lines: Sequence[str], number: int) -> bool:
 
 def only_converts(line: str) -> bool:
     """PyTorch does nothing there but take numbers over, which lie in the host's memory: what takes
-    time is NumPy's, or Python's (`torch.from_numpy(np.stack(rows))`)."""
-    without = CONVERTS.sub("", line)
-    return without != line and "device" not in line and not _COMPUTES.search(without)
+    time is NumPy's, or Python's (`x = torch.from_numpy(np.stack(rows))`)."""
+    found = CONVERTS.fullmatch(line)
+    if found is None or "device" in line:
+        return False
+    of, depth = found["of"], 0
+    for character in of:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False  # it ends before the line does: `torch.tensor(2.0) * f(x)`
+    return not _COMPUTES.search(TYPES.sub("", of))
 
 
 def calls_torch(lines: Sequence[str], number: int) -> bool:

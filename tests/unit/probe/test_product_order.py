@@ -20,6 +20,11 @@ FEATURES = torch.randn(LONG, WIDE, requires_grad=True)
 LAYER = nn.Linear(WIDE, NARROW, bias=False)
 WEIGHT = nn.Parameter(torch.randn(WIDE, NARROW))
 SQUARE = nn.Parameter(torch.randn(WIDE, WIDE))
+SCORED = nn.Linear(WIDE, WIDE, bias=False)
+HIDDEN, ENCODED = torch.randn(32, 2, WIDE), torch.randn(32, 3, WIDE)
+ADDED = torch.randn(2, LONG, LONG, requires_grad=True)
+HALF_AS_NARROW = torch.randn(WIDE, WIDE // 2)
+FOLDED = torch.randn(2 * WIDE, NARROW)
 MASK = torch.ones(LONG, LONG).tril()
 
 
@@ -44,6 +49,7 @@ COSTLY: list[Callable[[], torch.Tensor]] = [
     lambda: (JOINED @ FEATURES) @ WEIGHT,
     lambda: LAYER(JOINED @ FEATURES),
     lambda: torch.einsum("bid,bjd,bje->bie", QUERY, KEY, VALUE),
+    lambda: (QUERY @ KEY.transpose(1, 2)).to(torch.float64) @ VALUE.double(),
 ]
 
 
@@ -72,6 +78,12 @@ OTHERS: list[Callable[[], torch.Tensor]] = [
     lambda: (both := JOINED @ FEATURES) @ WEIGHT + both.mean(),
     lambda: (JOINED @ FEATURES).relu() @ WEIGHT,
     kept,
+    lambda: torch.bmm(SCORED(HIDDEN), ENCODED.transpose(1, 2)),
+    lambda: torch.addmm(SQUARE, SQUARE[:, :2], SQUARE[:2]) @ WEIGHT,
+    lambda: torch.baddbmm(ADDED, QUERY, KEY.transpose(1, 2)) @ VALUE,
+    lambda: (JOINED @ FEATURES[:0].new_zeros(LONG, 0)) @ WEIGHT[:0],
+    lambda: (JOINED @ FEATURES) @ HALF_AS_NARROW,
+    lambda: (JOINED @ FEATURES).reshape(LONG // 2, -1) @ FOLDED,
 ]
 
 
@@ -87,6 +99,12 @@ OTHERS: list[Callable[[], torch.Tensor]] = [
         "read twice",
         "not linear",
         "kept",
+        "a stack of products each its own",
+        "added to a weight",
+        "added to scores",
+        "of nothing",
+        "hardly narrower",
+        "cut in another way",
     ],
 )
 def test_an_order_that_must_be_is_not_meant(run: Callable[[], torch.Tensor]) -> None:

@@ -1,6 +1,7 @@
 """What is computed only to be multiplied by 0, by a traced step."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -81,8 +82,15 @@ def own_loss() -> None:
     (0.0 * ADVERSARY(X).square().mean()).backward()
 
 
-def test_a_loss_of_nothing_but_zeros_is_needless() -> None:
-    count = names(own_loss)
+def summed_behind() -> None:
+    """The zeros are summed up, and turned around, before they weigh something."""
+    weight = (torch.ones(4) * 0).sum().neg()
+    (NET(X).mean() + weight * ADVERSARY(X).mean()).backward()
+
+
+@pytest.mark.parametrize("run", [own_loss, summed_behind])
+def test_a_loss_of_nothing_but_zeros_is_needless(run: Callable[[], object]) -> None:
+    count = names(run)
     assert count is not None
     assert count >= 8
 
@@ -99,10 +107,47 @@ def printed() -> None:
     (NET(X).mean() + 0.0 * fake).backward()
 
 
+def written_into() -> None:
+    """A mask that is made of zeros, and then holds some ones."""
+    mask = X * 0
+    mask[:, :48] = 1.0
+    (NET(X) * mask).mean().backward()
+
+
+class Distilled(torch.autograd.Function):
+    """A loss whose value is nothing, and whose gradient is given."""
+
+    @staticmethod
+    def forward(context: Any, out: torch.Tensor) -> torch.Tensor:
+        return out.sum() * 0.0
+
+    @staticmethod
+    def backward(context: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return gradients[0] * torch.ones(8, 64)
+
+
+def given() -> None:
+    loss: torch.Tensor = Distilled.apply(ADVERSARY(X))  # type: ignore[no-untyped-call]
+    loss.backward()
+
+
+def averages() -> None:
+    """The same layers go over what counts: their averages are of both."""
+    (ADVERSARY(X).mean() + 0.0 * ADVERSARY(X + 1.0).mean()).backward()
+
+
+def test_averages_of_layers_that_others_go_through_are_needed() -> None:
+    """What follows the last of these, and the backward, is not."""
+    alone, count = names(trains(0.0)), names(averages)
+    assert alone is not None
+    assert count is not None
+    assert count < alone
+
+
 @pytest.mark.parametrize(
     "run",
-    [trains(0.5), trains(0.5, adaptive=True), shared],
-    ids=["weighed", "weighed by gradients", "read beside"],
+    [trains(0.5), trains(0.5, adaptive=True), shared, written_into, given],
+    ids=["weighed", "weighed by gradients", "read beside", "written into", "its gradient is given"],
 )
 def test_what_counts_or_is_read_is_needed(run: Callable[[], object]) -> None:
     few = names(run)

@@ -244,10 +244,9 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
 )
 """The first that applies. An iterator for every batch is no loader's fault. Waiting at epoch starts
 comes before workers because more of them make it worse, and a sampler because none of them runs it;
-what one thread receives before
-the workers that wait for it; a burst before what its few late batches
-wait for, since the mean is fast enough; batches that lay ready are no worker's fault; the cores
-before the number of workers because they limit it."""
+what one thread receives before the workers that wait for it; a burst before what its few late
+batches wait for, since the mean is fast enough; batches that lay ready are no worker's fault; the
+cores before the number of workers because they limit it."""
 
 
 def input_bound(window: StepWindow) -> Finding | None:

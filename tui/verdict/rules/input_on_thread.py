@@ -26,7 +26,7 @@ from ..place_names import by_user_function, own_frame, path_of, place_evidence, 
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most
-from ..thresholds.hysteresis import CONTRIBUTOR
+from ..thresholds.hysteresis import CONTRIBUTOR, LEAST_LEFT
 from ..window import StepWindow
 from .input_pattern import Explained, cheaper, named
 
@@ -43,15 +43,13 @@ MADE_AHEAD: Final = re.compile(
     r"\.(get|result|recv\w*|imap\w*)\(|\bas_completed\(|\b(pool|executor|workers)\.\w*map\("
 )
 """A line that waits for what another thread, or process, makes ahead."""
-LEAST_LEFT: Final = 0.05
-"""Of a step."""
 WORKERS_REST: Final = 0.3
 """Of the time, that workers compute at the most where a thread is behind them."""
 MOST_COUNTED: Final = 64
 """Tensors of a batch that the probe counts."""
-MANY_TENSORS: Final = 16
-"""Of a batch. Each is a file of its own between two processes: to receive 257 and pin them took 36
-ms of a thread's time on an H200, 0.14 each."""
+TENSOR_NS: Final = 140_000.0
+"""Each is a file of its own between two processes: to receive 257 and pin them took 36 ms of a
+thread's time on an H200."""
 
 
 def drawn_here(window: StepWindow, feeding: Feeding) -> Explained | None:
@@ -107,21 +105,26 @@ def pinned_late(window: StepWindow, feeding: Feeding) -> Explained | None:
     tensor of a batch is handed over by itself. It runs Python, so that it also keeps the training
     thread from running its own for part of that time; how much nobody measured here (256 tensors of
     a jet's particles a batch, 62 % of a step waited for: 4.7x by one padded tensor)."""
-    loader, pins = (window.loaders or (None,))[0], window.host.pin_cpu
-    if loader is None or not loader.pin_memory or not pins or (feeding.busy or 1.0) > WORKERS_REST:
+    loader, pins, busy = (window.loaders or (None,))[0], window.host.pin_cpu, feeding.busy
+    if loader is None or not loader.pin_memory or not pins:
+        return None
+    if busy is None or busy > WORKERS_REST:
         return None
     each_ns, tensors = pins * feeding.batch_ns, loader.batch_tensors or 0
-    if tensors < MANY_TENSORS or each_ns < MOST_OF_WAIT * feeding.wait_ns:
+    if each_ns < MOST_OF_WAIT * feeding.wait_ns:
         return None
-    many = f"{tensors} tensors" if tensors < MOST_COUNTED else f"{tensors} tensors and more"
-    text = f"the thread that pins batches uses {percent(pins)} of a core: {ms(each_ns)} to receive "
-    text += f"the {many} of one, while workers are busy {percent(feeding.busy or 0.0)}"
+    if tensors < MOST_COUNTED and tensors * TENSOR_NS < MOST_OF_WAIT * each_ns:
+        return None
+    many = f"{tensors}" if tensors < MOST_COUNTED else f"{tensors} or more"
+    text = f"the thread that pins batches uses {percent(pins)} of a core, {ms(each_ns)} for each: "
+    text += f"it receives {many} tensors, while workers are busy {percent(busy)}"
     waited = feeding.wait_ns / max(1.0, feeding.wait_ns + feeding.other_ns)
-    left = 1.0 - waited
+    activity = window.activity
+    works = (0.0 if activity is None else activity.busy or 0.0) / 100
     forecast = Forecast(
-        1.0 / max(LEAST_LEFT, left * (1.0 - pins / 2)),
+        1.0 / max(LEAST_LEFT, works, (1.0 - waited) * (1.0 - pins / 2)),
         speedup_of(MOST_OF_WAIT * waited),
-        1.0 / max(LEAST_LEFT, left * (1.0 - pins)),
+        1.0 / max(LEAST_LEFT, works, (1.0 - waited) * (1.0 - pins)),
     )
     fewer = "few tensors in a batch: a collate_fn that pads and stacks them, since each is handed "
     fewer += "over by itself"

@@ -59,12 +59,12 @@ ZEROED: Final = (
 MULTIPLIED_OUT: Final = (
     "multiplied-out",
     "multiplies narrow weights out, for a layer that could take them in turn",
-    "x @ A @ B for x @ (A @ B): the layer's inputs times one narrow weight, and then the other",
+    "x @ W + x @ A @ B for x @ (W + A @ B), one narrow weight after the other",
 )
 COSTLY_ORDER: Final = (
     "costly-order",
     "multiplies matrices in the costly one of two orders",
-    "a @ (b @ c) for (a @ b) @ c, or the other way: what lies between is the larger matrix",
+    "a @ (b @ c) for (a @ b) @ c, or the reverse, so that the matrix between is small",
 )
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
 """In names of functions that hold a net's layers: a frozen one has a rule of its own."""
@@ -87,13 +87,19 @@ OF_TRANSFORMS: Final = (0.65, 0.3, 0.9)
 QUICK_FACTORS: Final = (2, 3, 5, 7)
 OF_ORDERED: Final = 0.95
 """Of operations that deterministic algorithms ask for, what others take less."""
-OF_FUNCTION: Final = 1.1
-"""Of all that a function with such operations takes, what may go: on an H200 pictures made larger
-by indices held 0.59 of a step, their function 0.77, and 0.78 went (4.6x)."""
-ORDERED: Final = re.compile(r"(_?unsafe_|_)?index_put(_impl)?_?|(index|scatter)_add_?|put_")
-"""Operators that sort their indices there."""
-CAST: Final = "cast what goes in to the type of the others, as q.to(v.dtype)"
-DETERMINISTIC: Final = "torch.use_deterministic_algorithms(False), unless each bit must come again"
+ENLARGES: Final = "_unsafe_index_put"
+"""What PyTorch makes of the backward of pictures that are made larger, and of nothing else."""
+MOST_BESIDE: Final = 0.4
+"""Of what that takes, what the rest of it takes at the most: on an H200 it held 0.59 of a step, its
+function 0.77, and 0.78 went (4.6x)."""
+MOST_OF_BESIDE: Final = 1.5
+"""Of that what may go: some of it is another line's."""
+ORDERED: Final = re.compile(rf"{ENLARGES}|(index|scatter)_add_?|put_")
+"""Operators that sort their indices only there."""
+CAST: Final = "cast what goes in to the type of the others, unless fp32 is meant there"
+DETERMINISTIC: Final = (
+    "torch.use_deterministic_algorithms(False), unless results must be the same bit for bit"
+)
 SPARSE: Final = "matrix.to_sparse_csr(), once: its products read what is there"
 EMBEDDING: Final = "F.embedding(index, table) for table[index]: its backward adds rows side by side"
 FUSE: Final = "do not make them: one product or call for all, or @torch.compile on"
@@ -230,10 +236,8 @@ def _in_full(window: StepWindow, seen: StepOperations) -> Finding | None:
     if (full := seen.full_products) is None:
         return None
     part, where = full.us / seen.us, shown(full.place)
-    text = (
-        f"{full.operations:,} products of a traced step, most in {where}, are in fp32, and others "
-    )
-    text += f"in half precision: they take {percent(part)} of the operations' time"
+    text = f"{full.operations:,} products in fp32, most in {where}, take {percent(part)} of the "
+    text += "operations' time in a traced step; others are in half precision"
     precision = None if window.settings is None else window.settings.matmul_precision
     goes = OF_FULL_TF32 if precision in ("high", "medium") else OF_FULL
     headline = "products in fp32 beside others in half precision take {share} of each step"
@@ -247,7 +251,8 @@ def _transforms(window: StepWindow, seen: StepOperations) -> Finding | None:
     text = f"{slow.operations:,} Fourier transforms, most of length {slow.length:,} in {where}, "
     text += f"take {percent(part)} of the operations' time in a traced step"
     headline = "Fourier transforms of a length with a large prime factor take {share} of each step"
-    advice = f"pad them to {quick_length(slow.length):,}, with n=... or zeros: {where}"
+    advice = f"pad with zeros to {quick_length(slow.length):,} (n=...), where another spacing of "
+    advice += f"frequencies does no harm, as in a convolution: {where}"
     return _found(window, "transforms", (part, OF_TRANSFORMS), headline, text, advice)
 
 
@@ -264,9 +269,11 @@ def quick_length(length: int) -> int:
 
 
 def _deterministic(window: StepWindow, seen: StepOperations) -> Finding | None:
-    """Indices are sorted and added up one after the other, pictures made larger by indices. What
-    else such a function computes may go with them."""
-    if window.settings is None or not window.settings.deterministic:
+    """On a GPU indices are sorted and added up one after the other, as `table[index]` does in its
+    backward anyway, and pictures are made larger by indices: what else such a function computes may
+    go with those."""
+    settings = window.settings
+    if settings is None or not settings.deterministic or not window.gpu_present:
         return None
     slow = [one for one in seen.functions if ORDERED.fullmatch(one.operation)]
     part = within_one(sum(one.operation_us for one in slow) / seen.us)
@@ -276,8 +283,11 @@ def _deterministic(window: StepWindow, seen: StepOperations) -> Finding | None:
     text = f"{most.operation} takes {percent(most.operation_us / seen.us)} of the operations' time "
     text += f"in a traced step, in {shown(most.place)}"
     headline = "deterministic algorithms take {share} of each step"
-    whole = sum(one.us for one in slow) / seen.us / part
-    goes = (OF_ORDERED * (1 + whole) / 2, OF_ORDERED / 2, OF_FUNCTION * whole)
+    enlarged = [one for one in slow if one.operation == ENLARGES]
+    beside = sum(one.us - one.operation_us for one in enlarged) / seen.us
+    beside = min(beside, MOST_BESIDE * part)
+    most_goes = 1.0 + MOST_OF_BESIDE * beside / part
+    goes = (OF_ORDERED + beside / part / 2, OF_ORDERED / 2, min(most_goes, 1.0 / part))
     return _found(window, "deterministic", (part, goes), headline, text, DETERMINISTIC)
 
 

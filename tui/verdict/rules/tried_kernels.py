@@ -27,7 +27,7 @@ FEWEST_TRACED: Final = 2
 TYPICAL: Final = 0.5
 """A traced step that is hardly longer than the others stands for them: steps of sizes that had come
 before are a hundredth as long. A guess."""
-FEWEST_LIKE_IT: Final = 5
+FEWEST_LIKE_IT: Final = 8
 """Steps, before that is asked."""
 GIVES: Final = 0.9
 """Of what it takes, at the least: a ResNet over sounds of any length, 95 % of its step on an H200,

@@ -240,15 +240,21 @@ def test_batches_that_all_lay_ready_are_handed_over_and_no_worker_is_late(
         assert forecast.speedup == pytest.approx(6.0 / 4.2, rel=0.02)
 
 
-def jets(pins: float = 0.54, tensors: int = 64, idle: float = 0.99) -> StepWindow:
+def jets(
+    pins: float = 0.54,
+    tensors: int = 64,
+    idle: float = 0.99,
+    busy: float = 15.0,
+    pinned: bool = True,
+) -> StepWindow:
     """Lists of 256 tensors a batch on an H200, of eight workers."""
     part = {"data_ms": 41, "forward_ms": 13, "backward_ms": 9, "optimizer_ms": 3}
-    many = structs.replace(loader(8), pin_memory=True, batch_tensors=tensors)
+    many = structs.replace(loader(8), pin_memory=pinned, batch_tensors=tensors)
     seen = gpu_window(
         even(60, **part),
         {**part, "wait_ms": 41, "lag_ms": 0.02},
         loaders=(many,),
-        activity=activity(15.0),
+        activity=activity(busy),
         cores=16.0,
         host=HostUse(pin_cpu=pins),
     )
@@ -260,9 +266,7 @@ def test_many_tensors_of_a_batch_keep_the_thread_that_pins_busy() -> None:
     finding = found(jets())
     assert finding.sub == "received"
     assert finding.advice[0].startswith("few tensors in a batch")
-    text = (
-        "the thread that pins batches uses 54% of a core: 36 ms to receive the 64 tensors and more"
-    )
+    text = "the thread that pins batches uses 54% of a core, 36 ms for each: it receives 64 or more"
     assert finding.evidence[-1].text.startswith(text)
     forecast = forecast_of(finding)
     assert forecast is not None
@@ -272,11 +276,18 @@ def test_many_tensors_of_a_batch_keep_the_thread_that_pins_busy() -> None:
 
 @pytest.mark.parametrize(
     "seen",
-    [jets(pins=0.1), jets(tensors=3), jets(idle=0.2)],
-    ids=["the thread rests", "few tensors", "the workers compute"],
+    [jets(pins=0.1), jets(tensors=3), jets(tensors=16), jets(idle=0.2), jets(pinned=False)],
+    ids=["the thread rests", "few tensors", "not so many", "the workers compute", "not pinned"],
 )
 def test_a_thread_that_pins_little_is_not_late(seen: StepWindow) -> None:
     assert found(seen).sub != "received"
+
+
+def test_few_tensors_give_no_more_than_the_gpu_leaves() -> None:
+    """It is busy for 60 % of the time: 1.67x is the most."""
+    forecast = forecast_of(found(jets(busy=60.0, idle=1.0)))
+    assert forecast is not None
+    assert forecast.high == pytest.approx(1 / 0.6)
 
 
 def test_one_batch_ahead_that_is_never_there_does_not_lie_ready() -> None:

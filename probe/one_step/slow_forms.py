@@ -1,12 +1,18 @@
-"""Fourier transforms of lengths for which there is no quick way."""
+"""Operations of a type, or of a size, that a device is slow at: products in fp32 within a net in
+half precision, and Fourier transforms of lengths for which there is no quick way."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .needless import sum_of
-from .operation import Operation, Step
+from .needless import Needless, sum_of
+from .operation import NOWHERE, Operation, Step, Value, is_all_on_host
+from .operators import MATRIX_PRODUCTS
 
+ATTENDS: Final = "_scaled_dot_product_"
+"""Names of attention in one call begin with it, of its backward too."""
+FULL: Final = "torch.float32"
+HALF: Final = ("torch.bfloat16", "torch.float16")
 TRANSFORM: Final = "_fft_"
 """Names of Fourier transforms begin with it, of a backward too."""
 MOST_PRIME: Final = 127
@@ -54,3 +60,28 @@ def _largest_prime(number: int) -> int:
             largest, number = factor, number // factor
         factor += 1
     return max(largest, number)
+
+
+def full_products(step: Step) -> Needless | None:
+    """On a device, products of two tensors in fp32 that the step itself has made, beside others in
+    half precision. One with a weight in fp32 is meant so, with its backward: a head, a whole net, a
+    frozen one."""
+    if is_all_on_host(step.operations):
+        return None
+    made, halves, found = set[int](), 0, list[Operation]()
+    meant = set[int]()
+    for one in step.operations:
+        if one.name in MATRIX_PRODUCTS or one.name.startswith(ATTENDS):
+            half = any(_is_of(each, *HALF) for each in one.reads)
+            full = [each.storage for each in one.reads if _is_of(each, FULL)]
+            halves += half
+            if not made.issuperset(full):
+                meant.add(one.node)
+            elif not half and len(full) > 1 and one.of_node not in meant - {NOWHERE}:
+                found.append(one)
+        made |= {each.storage for each in one.makes} - {each.storage for each in one.reads}
+    return sum_of(found) if halves else None
+
+
+def _is_of(value: Value, *types: str) -> bool:
+    return value.is_strided and str(value.view[-1]) in types
