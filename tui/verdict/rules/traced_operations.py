@@ -2,6 +2,7 @@
 read by nothing, multiplied by zeros or before it must be, or made in full only to be summed."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -84,7 +85,6 @@ OF_FULL_TF32: Final = (0.45, 0.1, 0.7)
 """The same where they may use tf32, which is half as fast. A guess."""
 OF_TRANSFORMS: Final = (0.65, 0.3, 0.9)
 """Of transforms whose length has a large prime factor, what another length takes less."""
-QUICK_FACTORS: Final = (2, 3, 5, 7)
 OF_ORDERED: Final = 0.95
 """Of operations that deterministic algorithms ask for, what others take less."""
 ENLARGES: Final = "_unsafe_index_put"
@@ -258,14 +258,25 @@ def _transforms(window: StepWindow, seen: StepOperations) -> Finding | None:
 
 def quick_length(length: int) -> int:
     """The next one, from `length` on, that only 2, 3, 5 and 7 divide."""
-    while True:
-        left = length
-        for factor in QUICK_FACTORS:
-            while not left % factor:
-                left //= factor
-        if left == 1:
-            return length
-        length += 1
+    length = max(1, length)
+    best = 1 << (length - 1).bit_length()
+    for odd in _quick_odd_numbers(best):
+        left = -(-length // odd)
+        best = min(best, odd << (left - 1).bit_length())
+    return best
+
+
+def _quick_odd_numbers(below: int) -> Iterator[int]:
+    sevens = 1
+    while sevens < below:
+        fives = sevens
+        while fives < below:
+            threes = fives
+            while threes < below:
+                yield threes
+                threes *= 3
+            fives *= 5
+        sevens *= 7
 
 
 def _deterministic(window: StepWindow, seen: StepOperations) -> Finding | None:

@@ -336,9 +336,17 @@ def test_transforms_of_an_awkward_length_are_padded() -> None:
     assert is_expected(1.55, found)
 
 
-@pytest.mark.parametrize(("length", "quick"), [(8_191, 8_192), (131, 135), (8, 8), (11, 12)])
+@pytest.mark.parametrize(
+    ("length", "quick"), [(8_191, 8_192), (131, 135), (8, 8), (11, 12), (1, 1)]
+)
 def test_a_quick_length_has_small_factors(length: int, quick: int) -> None:
     assert quick_length(length) == quick
+
+
+@pytest.mark.parametrize("length", [0, -7, 2**63 - 1])
+def test_no_length_takes_for_ever(length: int) -> None:
+    """A length of 0 did: each factor divides it."""
+    assert quick_length(length) >= length
 
 
 def test_what_deterministic_algorithms_take_is_a_cause() -> None:
