@@ -183,11 +183,15 @@ class Formats:
 
 def _to_try(counts: Mapping[Layer, int]) -> list[tuple[Layer, int]]:
     """Those that can be, with most arithmetic first; none where the rest has much of it."""
-    has_volumes = any(isinstance(one, Convolution) and len(one.operand) > PICTURE for one in counts)
+    # Such a net is tried in no other order, and not advised it either.
+    keeps_order = any(
+        isinstance(one, Convolution) and (len(one.operand) > PICTURE or one.is_broken_in_last)
+        for one in counts
+    )
     whole, most = 0, _most_flops()
     found: list[tuple[Layer, int]] = []
     for layer, count in counts.items():
-        if has_volumes and isinstance(layer, Convolution):
+        if keeps_order and isinstance(layer, Convolution):
             layer = layer._replace(may_be_last=False)
         whole += layer.flops * count
         cut = _cut(layer, most)

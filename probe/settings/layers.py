@@ -32,6 +32,8 @@ FEWEST_ROWS: Final = 128
 casting a weight is most of what is timed."""
 FEWEST_CHANNELS: Final = 64
 """Of a convolution whose results are cut."""
+SAFE_CHANNELS: Final = 32
+"""In channels_last, of a strided convolution of single pixels: 16, 17 and 24 did not crash."""
 FEWEST_TIMES: Final = 32
 """Of a recurrent layer that is cut."""
 PICTURE: Final = 4
@@ -81,6 +83,14 @@ class Convolution(NamedTuple):
         """Of the forward."""
         size = self.operand if self.how.transposed else self.result
         return 2 * prod(size) * prod(self.weight[1:])
+
+    @property
+    def is_broken_in_last(self) -> bool:
+        """oneDNN writes beyond the memory of a strided convolution of single pixels with few
+        channels, as it makes its weight's gradient in channels_last in float32: a training was
+        killed by a trial of a ResNet's shortcut of 3 channels (torch 2.13; 3, 4, 8 and 12 crash)."""
+        pixels = prod(self.weight[2:]) == 1 and any(step > 1 for step in self.how.stride)
+        return pixels and self.weight[1] < SAFE_CHANNELS
 
     def at_most(self, flops: int) -> "Convolution":
         """The same with fewer channels in its result, then of fewer samples, and of fewer lines

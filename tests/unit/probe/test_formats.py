@@ -195,6 +195,34 @@ def test_a_net_with_volumes_is_not_tried_in_channels_last() -> None:
     assert len(made._left) == 2
 
 
+@pytest.mark.parametrize(
+    ("shortcut", "orders"),
+    [
+        (nn.Conv2d(3, 8, 1, stride=2), False),
+        (nn.Conv2d(3, 8, 1), True),
+        (nn.Conv2d(3, 8, 3, stride=2, padding=1), True),
+    ],
+    ids=["strided pixels", "pixels", "strided"],
+)
+def test_a_shortcut_of_few_channels_keeps_a_net_from_channels_last(
+    shortcut: nn.Module, orders: bool
+) -> None:
+    """oneDNN writes beyond its memory there: a trial killed a training."""
+
+    def nodes() -> Iterable[Any]:
+        pictures = torch.randn(2, 3, 12, 12)
+        out = nn.Conv2d(3, 8, 3)(pictures).mean() + shortcut(pictures).mean()
+        return users_below(out.grad_fn)[1]
+
+    clock = count(0, 1_000)
+    made = Formats(lambda: next(clock))
+    for _ in range(SAME_NET):
+        made.plan(nodes())
+    assert made._left
+    found = [Format.CHANNELS_LAST in formats_of(layer) for layer, _ in made._left]
+    assert found == [orders] * len(found)
+
+
 def test_what_cannot_be_cut_is_not_tried() -> None:
     """An LSTM of 1,024 on 256 samples side by side stopped the run for 4.5 s."""
     wide = (4_096, 1_024)
