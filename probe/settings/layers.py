@@ -88,7 +88,7 @@ class Convolution(NamedTuple):
     def is_broken_in_last(self) -> bool:
         """oneDNN writes beyond the memory of a strided convolution of single pixels with few
         channels, as it makes its weight's gradient in channels_last in float32: a training was
-        killed by a trial of a ResNet's shortcut of 3 channels (torch 2.13; 3, 4, 8 and 12 crash)."""
+        killed by a trial of a ResNet's shortcut of 3 (torch 2.13: 3, 4, 8 and 12 crash)."""
         pixels = prod(self.weight[2:]) == 1 and any(step > 1 for step in self.how.stride)
         return pixels and self.weight[1] < SAFE_CHANNELS
 
