@@ -5,15 +5,12 @@ and not before it."""
 from math import prod
 from typing import Final, NamedTuple
 
-from .multiplied_out import SCALES, in_part, is_by_a_number, operands, sizes_of
-from .needless import Needless, sum_of
-from .operation import NOWHERE, Operation, Step, Value, Work
+from .needless import Needless
+from .operation import Operation, Step, Value, Work
+from .products import Parts, is_scaled, operands, sizes_of, sum_in_parts
 
 CHEAPER: Final = 4.0
 """Times, at the least: small sides use a device worse."""
-KEEPS_ORDER: Final = SCALES | {"neg", "_to_copy", "clone"}
-Parts = tuple[float, tuple[Operation, ...]]
-"""What goes of some operations, 0 to 1."""
 
 
 class _Product(NamedTuple):
@@ -43,7 +40,7 @@ def costly_order(step: Step) -> Needless | None:
             part = _spared(first, one, each)
             if part is not None and id(first.one) not in parts:
                 parts[id(first.one)] = part
-            elif one.name in KEEPS_ORDER and (len(one.reads) == 1 or is_by_a_number(one)):
+            elif is_scaled(one):
                 way = first._replace(way=(*first.way, one))
                 made |= dict.fromkeys({value.storage for value in one.makes} | one.writes, way)
             else:
@@ -51,7 +48,7 @@ def costly_order(step: Step) -> Needless | None:
         product = _product(one)
         if product is not None and not one.is_kept:
             made[one.makes[0].storage] = product
-    return _sum(step, [part for first, part in parts.items() if first not in needed])
+    return sum_in_parts(step, (part for first, part in parts.items() if first not in needed))
 
 
 def _product(one: Operation) -> _Product | None:
@@ -92,12 +89,3 @@ def _spared(first: _Product, one: Operation, read: Value) -> Parts | None:
     if CHEAPER * other > now:
         return None
     return 1.0 - other / now, (first.one, *first.way, one)
-
-
-def _sum(step: Step, parts: list[Parts]) -> Needless | None:
-    of_node = {one.node: part for part, own in parts for one in own if one.node != NOWHERE}
-    found = {id(one): (one, part) for part, own in parts for one in own}
-    for one in step.operations:
-        if one.of_node in of_node:
-            found[id(one)] = one, of_node[one.of_node]
-    return sum_of(in_part(one, part) for one, part in found.values())

@@ -1,7 +1,7 @@
 """What a step computes only to multiply it by the number 0: the terms of a loss whose weights have
 not begun to rise, as an adversary's before its first step."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from .needless import A_NUMBER, Needless, sum_of
@@ -31,12 +31,16 @@ def zeroed(step: Step) -> Needless | None:
     def used_still(one: Operation) -> set[int]:
         return _used(one) - discards.get(id(one), set())
 
-    needed, still = _needed(step, _used), _needed(step, used_still)
+    updates = {one.task for one in step.operations if one.in_backward and _keeps(one)}
+    """Backwards that leave gradients: these follow the forward, and are asked nothing."""
+    asked = [one for one in step.operations if one.task not in updates]
+    last = _last(step)
+    needed, still = _behind(asked, _used, last), _behind(asked, used_still, last)
     averaged = _averaged(one for one in step.operations if id(one) in still)
     # What a layer averages of such inputs counts where others go through the same layer.
-    still = _needed(step, used_still, averaged)
-    gone, roots = needed - still, _roots(step)
-    without = _behind(step, _used, roots) - _behind(step, used_still, roots)
+    still = _behind(asked, used_still, _last(step, averaged))
+    gone, roots = needed - still, _roots(step, updates)
+    without = _behind(asked, _used, roots=roots) - _behind(asked, used_still, roots=roots)
     nodes = {one.node for one in step.operations if id(one) in without} - {NOWHERE}
     return sum_of(
         one
@@ -77,16 +81,16 @@ def _used(one: Operation) -> set[int]:
     return set() if one.name.endswith(LIKE) else {each.storage for each in one.reads}
 
 
-def _needed(step: Step, used: Used, averaged: frozenset[int] = frozenset()) -> set[int]:
-    """Operations by identity: the last of each chain of the forward, and what these use. A backward
-    is needed for what the forward makes of its gradients. `averaged`: storages of layers that keep
-    averages, which is their purpose as well."""
+def _last(step: Step, averaged: frozenset[int] = frozenset()) -> frozenset[int]:
+    """Operations of the forward, by identity, that something beside the step needs, or nothing
+    after them uses. `averaged`: storages of layers that keep averages, which is their purpose as
+    well."""
     forward = [one for one in step.operations if not one.in_backward]
     read = {storage for one in forward for storage in _used(one)}
     own = set[int]()
     for one in step.operations:
         own |= {each.storage for each in one.makes} - {each.storage for each in one.reads}
-    last = (
+    return frozenset(
         id(one)
         for one in forward
         if _keeps(one)
@@ -94,18 +98,18 @@ def _needed(step: Step, used: Used, averaged: frozenset[int] = frozenset()) -> s
         or all(each.storage not in read for each in one.makes)
         or (AVERAGES in one.name and any(each.storage in averaged for each in one.reads))
     )
-    return _behind(step, used, set(), frozenset(last))
 
 
 def _behind(
-    step: Step, used: Used, roots: set[int], last: frozenset[int] = frozenset()
+    asked: Sequence[Operation],
+    used: Used,
+    last: frozenset[int] = frozenset(),
+    roots: Collection[int] = (),
 ) -> set[int]:
-    """Operations by identity: these, and all that the storages are made by. What a backward leaves
-    for an update follows the forward, and is asked nothing."""
-    live, found, updates = set(roots), set[int](), _updates(step)
-    for one in reversed(step.operations):
-        if one.task in updates:
-            continue
+    """Operations by identity: the last, and all that these and the storages are made by. A backward
+    is among them for what the forward makes of its gradients."""
+    live, found = set(roots), set[int]()
+    for one in reversed(asked):
         made = {each.storage for each in one.makes} | one.writes
         if id(one) in last or not made.isdisjoint(live):
             found.add(id(one))
@@ -119,9 +123,8 @@ def _averaged(operations: Iterable[Operation]) -> frozenset[int]:
     return frozenset(each.storage for one in layers for each in one.reads)
 
 
-def _roots(step: Step) -> set[int]:
+def _roots(step: Step, updates: Collection[int]) -> set[int]:
     """Losses: what a backward begins with that leaves gradients for an update."""
-    updates = _updates(step)
     started = {
         each.storage
         for one in step.operations
@@ -134,11 +137,6 @@ def _roots(step: Step) -> set[int]:
         if one.name.endswith(LIKE) and one.reads
         if any(each.storage in started for each in one.makes)
     }
-
-
-def _updates(step: Step) -> set[int]:
-    """Backwards that leave gradients."""
-    return {one.task for one in step.operations if one.in_backward and _keeps(one)}
 
 
 def _keeps(one: Operation) -> bool:
