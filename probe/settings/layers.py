@@ -32,8 +32,11 @@ FEWEST_ROWS: Final = 128
 casting a weight is most of what is timed."""
 FEWEST_CHANNELS: Final = 64
 """Of a convolution whose results are cut."""
-SAFE_CHANNELS: Final = 32
-"""In channels_last, of a strided convolution of single pixels: 16, 17 and 24 did not crash."""
+BROKEN_CHANNELS: Final = 16
+"""Below so many a strided convolution of single pixels crashes in channels_last: 2, 3, 4, 8, 12,
+14 and 15 do, 1, 16, 17, 20, 24, 28 and 31 do not (AVX512, whose vectors are of 16 numbers)."""
+SAFE_CHANNELS: Final = 2 * BROKEN_CHANNELS
+"""From so many it is tried."""
 FEWEST_TIMES: Final = 32
 """Of a recurrent layer that is cut."""
 PICTURE: Final = 4
@@ -88,7 +91,7 @@ class Convolution(NamedTuple):
     def is_broken_in_last(self) -> bool:
         """oneDNN writes beyond the memory of a strided convolution of single pixels with few
         channels, as it makes its weight's gradient in channels_last in float32: a training was
-        killed by a trial of a ResNet's shortcut of 3 (torch 2.13: 3, 4, 8 and 12 crash)."""
+        killed by a trial of a ResNet's shortcut of 3 (torch 2.13)."""
         pixels = prod(self.weight[2:]) == 1 and any(step > 1 for step in self.how.stride)
         return pixels and self.weight[1] < SAFE_CHANNELS
 

@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from ..loaders import runs_no_code
 from .flags import type_name
+from .layers import BROKEN_CHANNELS
 from .tables import TABLE, tall
 
 MOST_KNOWN: Final = 8
@@ -209,7 +210,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
     parameters = on_host = filters = depthwise = 0
-    volumes = sparse = False
+    volumes = sparse = broken = False
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if is_lazy(parameter):
@@ -220,9 +221,10 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
             gradient = parameter.grad if parameter.is_leaf else None
             sparse |= gradient is not None and gradient.is_sparse
             if parameter.dim() == 4:
-                plain, alone = _filter(parameter)
+                plain, alone, may_break = _filter(parameter)
                 filters += plain
                 depthwise += alone
+                broken |= may_break
             place = parameter.dtype, parameter.device
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
@@ -240,7 +242,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "parameter_device": None if device is None else device.type,
         "capability": _capability(device),
         "host_parameters": on_host,
-        "filters": 0 if volumes else filters,
+        "filters": 0 if volumes or broken else filters,
         "depthwise_filters": depthwise,
     }
 
@@ -270,19 +272,30 @@ def _compared(value: Any) -> Any:
     return (kind, value) if is_plain else id(value)
 
 
-def _filter(weight: Any) -> tuple[bool, bool]:
-    """Whether a tensor of four dimensions is a filter whose channels do not come last; and whether
-    it has one channel in, which has no order. Those that are one point wide, as a text's, lose by
-    channels_last (DPCNN: 0.3x), and of volumes it is an error."""
+class Filter(NamedTuple):
+    """What a tensor of four dimensions is to the order of channels."""
+
+    is_plain: bool = False
+    """A filter whose channels do not come last."""
+    is_alone: bool = False
+    """It has one channel in, which has no order."""
+    may_break: bool = False
+    """By channels_last, if it has strides, which a weight does not show
+    (`layers.Convolution.is_broken_in_last`)."""
+
+
+def _filter(weight: Any) -> Filter:
+    """Those that are one point wide, as a text's, lose by channels_last (DPCNN: 0.3x), and of
+    volumes it is an error."""
     torch: Any = sys.modules["torch"]
     if not runs_no_code(type(weight), torch) or weight.layout is not torch.strided:
-        return False, False
+        return Filter()
     if weight.is_nested:
-        return False, False
+        return Filter()
     _, channels, *points = torch.Tensor.size(weight)
     if min(points) < 2:
-        return False, False
-    return channels > 1 and torch.Tensor.stride(weight)[1] != 1, channels == 1
+        return Filter(may_break=max(points) == 1 and 1 < channels < BROKEN_CHANNELS)
+    return Filter(channels > 1 and torch.Tensor.stride(weight)[1] != 1, channels == 1)
 
 
 def _set_to(optimizer: Any, name: str) -> bool | None:

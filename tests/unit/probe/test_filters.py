@@ -23,6 +23,10 @@ from gpuwatch.probe.settings.optimizers import facts_of
         (nn.Conv2d(8, 8, (3, 1)), None, 0, 0),
         (nn.Conv1d(3, 8, 3), None, 0, 0),
         (nn.Linear(8, 8), None, 0, 0),
+        # oneDNN would crash in channels_last, if the small one has strides.
+        (nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 1, stride=2)), None, 0, 0),
+        (nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(16, 8, 1, stride=2)), None, 1, 0),
+        (nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 3, 1, groups=3)), None, 1, 0),
     ],
 )
 def test_filters_in_the_order_of_their_channels(

@@ -223,6 +223,21 @@ def test_a_shortcut_of_few_channels_keeps_a_net_from_channels_last(
     assert found == [orders] * len(found)
 
 
+def test_what_may_break_in_its_own_order_is_not_tried() -> None:
+    """Of a net that is in channels_last by now."""
+
+    def nodes() -> Iterable[Any]:
+        pictures = torch.randn(2, 3, 12, 12).to(memory_format=torch.channels_last)
+        out = nn.Conv2d(3, 8, 3)(pictures).mean() + nn.Conv2d(3, 8, 1, stride=2)(pictures).mean()
+        return users_below(out.grad_fn)[1]
+
+    clock = count(0, 1_000)
+    made = Formats(lambda: next(clock))
+    for _ in range(SAME_NET):
+        made.plan(nodes())
+    assert not made._left
+
+
 def test_what_cannot_be_cut_is_not_tried() -> None:
     """An LSTM of 1,024 on 256 samples side by side stopped the run for 4.5 s."""
     wide = (4_096, 1_024)
