@@ -61,6 +61,8 @@ class Formats:
         self._now_ns = now_ns
         self._weights: set[Any] = set()
         """Of the layers of the graph that was seen last…"""
+        self._offered = frozenset(Format)
+        """Formats that its layers are tried in."""
         self._same = 0
         """…and how many had the same."""
         self._left: list[tuple[Layer, int]] = []
@@ -97,6 +99,8 @@ class Formats:
             self._weights, self._same = weights, self._same + 1
             if self._same >= SAME_NET:
                 self._left = _to_try(counts)
+                if any(isinstance(one, Convolution) and one.is_broken_in_bf16 for one in counts):
+                    self._offered -= {Format.BF16}  # nor is such a net advised it
                 self.is_over = not self._left
 
     def turn(self) -> dict[str, Any]:
@@ -160,7 +164,9 @@ class Formats:
         torch: Any = sys.modules["torch"]
         cut = _cut(layer, most)
         factor = count * layer.flops / cut.flops
-        offered = formats_of(cut) if multiplies_bf16(torch) else formats_of(cut)[:-1]
+        offered = self._offered.intersection(formats_of(cut))
+        if not multiplies_bf16(torch):
+            offered -= {Format.BF16}
         with torch.enable_grad():  # else an LSTM keeps nothing for its backward
             runs = {form: cut.made(form) for form in forms if form in offered}
             took = {form: factor * ns for form, ns in self._shortest_ns(runs, timed).items()}

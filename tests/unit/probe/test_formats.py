@@ -238,6 +238,32 @@ def test_what_may_break_in_its_own_order_is_not_tried() -> None:
     assert not made._left
 
 
+@pytest.mark.parametrize(
+    ("dilated", "is_tried"),
+    [
+        (nn.Conv2d(8, 8, 3, dilation=2), False),
+        (nn.Conv2d(8, 8, 3), True),
+        (nn.Sequential(nn.Conv2d(8, 64, 3), nn.Conv2d(64, 64, 3, dilation=2)), True),
+    ],
+    ids=["dilated, few channels", "few channels", "dilated"],
+)
+def test_a_dilated_convolution_of_few_channels_keeps_a_net_from_bf16(
+    dilated: nn.Module, is_tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """oneDNN reads beyond its memory there, which killed a loop of such trials."""
+    forms: set[Format] = set()
+    made_in = Convolution.made
+
+    def made(self: Convolution, form: Format) -> object:
+        forms.add(form)
+        return made_in(self, form)
+
+    monkeypatch.setattr(Convolution, "made", made)
+    monkeypatch.setattr(formats, "multiplies_bf16", lambda _: True)
+    assert tried(planned(net_of(dilated), tick_ns=1_000))[FORMATS]
+    assert (Format.BF16 in forms) == is_tried
+
+
 def test_what_cannot_be_cut_is_not_tried() -> None:
     """An LSTM of 1,024 on 256 samples side by side stopped the run for 4.5 s."""
     wide = (4_096, 1_024)
