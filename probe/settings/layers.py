@@ -32,10 +32,10 @@ FEWEST_ROWS: Final = 128
 casting a weight is most of what is timed."""
 FEWEST_CHANNELS: Final = 64
 """Of a convolution whose results are cut."""
-BROKEN_CHANNELS: Final = 16
-"""Below so many a strided convolution of single pixels crashes in channels_last: 2, 3, 4, 8, 12,
-14 and 15 do, 1, 16, 17, 20, 24, 28 and 31 do not (AVX512, whose vectors are of 16 numbers)."""
-SAFE_CHANNELS: Final = 2 * BROKEN_CHANNELS
+VECTOR: Final = 16
+"""Numbers of float32 that AVX512 holds in one. With fewer channels a strided convolution of single
+pixels crashes in channels_last: 2, 3, 4, 8, 12, 14 and 15 do, 1, 16, 17, 20, 24, 28 and 31 not."""
+SAFE_CHANNELS: Final = 2 * VECTOR
 """From so many it is tried."""
 FEWEST_TIMES: Final = 32
 """Of a recurrent layer that is cut."""
@@ -97,11 +97,12 @@ class Convolution(NamedTuple):
 
     @property
     def is_broken_in_bf16(self) -> bool:
-        """oneDNN reads up to some KB beyond the memory of a dilated convolution with few channels,
-        as it makes its weight's gradient in bf16: where the next page is nobody's, the program is
-        killed (torch 2.13, one process in 90 of 40 convolutions each, and each time with a fence
-        behind each tensor: 16 channels out and fewer, in other than whole vectors)."""
-        return any(step > 1 for step in self.how.dilation) and min(self.weight[:2]) < SAFE_CHANNELS
+        """oneDNN reads up to some KB beyond the memory of a dilated convolution of channels that
+        are no whole vectors, as it makes its weight's gradient in bf16: where the next page is
+        nobody's, the program is killed (torch 2.13: one process in 90 with 60 convolutions each,
+        and with a fence behind each tensor 14 of 850 such layers, of 17, 20, 30 and 33 channels)."""
+        dilated = any(step > 1 for step in self.how.dilation)
+        return dilated and any(channels % VECTOR for channels in self.weight[:2])
 
     def at_most(self, flops: int) -> "Convolution":
         """The same with fewer channels in its result, then of fewer samples, and of fewer lines

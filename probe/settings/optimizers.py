@@ -7,7 +7,7 @@ from weakref import ref
 
 from ..loaders import runs_no_code
 from .flags import type_name
-from .layers import BROKEN_CHANNELS
+from .layers import VECTOR
 from .tables import TABLE, tall
 
 MOST_KNOWN: Final = 8
@@ -294,7 +294,7 @@ def _filter(weight: Any) -> Filter:
         return Filter()
     _, channels, *points = torch.Tensor.size(weight)
     if min(points) < 2:
-        return Filter(may_break=max(points) == 1 and 1 < channels < BROKEN_CHANNELS)
+        return Filter(may_break=max(points) == 1 and 1 < channels < VECTOR)
     return Filter(channels > 1 and torch.Tensor.stride(weight)[1] != 1, channels == 1)
 
 

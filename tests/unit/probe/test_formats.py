@@ -244,10 +244,11 @@ def test_what_may_break_in_its_own_order_is_not_tried() -> None:
         (nn.Conv2d(8, 8, 3, dilation=2), False),
         (nn.Conv2d(8, 8, 3), True),
         (nn.Sequential(nn.Conv2d(8, 64, 3), nn.Conv2d(64, 64, 3, dilation=2)), True),
+        (nn.Sequential(nn.Conv2d(8, 64, 3), nn.Conv2d(64, 33, 3, dilation=2)), False),
     ],
-    ids=["dilated, few channels", "few channels", "dilated"],
+    ids=["dilated, 8 channels", "8 channels", "dilated, 64", "dilated, 33"],
 )
-def test_a_dilated_convolution_of_few_channels_keeps_a_net_from_bf16(
+def test_a_dilated_convolution_of_no_whole_vectors_keeps_a_net_from_bf16(
     dilated: nn.Module, is_tried: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """oneDNN reads beyond its memory there, which killed a loop of such trials."""
