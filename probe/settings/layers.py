@@ -100,7 +100,7 @@ class Convolution(NamedTuple):
         """oneDNN reads up to some KB beyond the memory of a dilated convolution of channels that
         are no whole vectors, as it makes its weight's gradient in bf16: where the next page is
         nobody's, the program is killed (torch 2.13: one process in 90 with 60 convolutions each,
-        and with a fence behind each tensor 14 of 850 such layers, of 17, 20, 30 and 33 channels)."""
+        and with a fence behind each tensor 14 of 850 such layers: 17, 20, 30, 33 channels)."""
         dilated = any(step > 1 for step in self.how.dilation)
         return dilated and any(channels % VECTOR for channels in self.weight[:2])
 
