@@ -3,8 +3,9 @@ and have not changed since the last step that was traced."""
 
 import ctypes
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import partial
 from types import CodeType
 from typing import Any, Final
 from weakref import ref
@@ -72,9 +73,9 @@ class Leaves:
         """Storages that some operation has changed."""
         self._known = known
         self._torch = torch
-        self._storages: dict[int, tuple[int, Any, Any]] = {}
-        """Number of each storage by its address, with weak references to the first and the last
-        tensor that was seen to lie in it: an address is given anew once they are dead."""
+        self._storages: dict[int, tuple[int, Callable[[], bool]]] = {}
+        """Number of each storage by its address, and whether it is freed: that of a tensor that
+        only a backward keeps is not, and an address is not given anew while it is asked."""
         self._fresh: set[int] = set()
         """Numbers that were given in this step."""
         self._there: set[int] = set()
@@ -149,15 +150,19 @@ class Leaves:
 
     def _alive(self, storage: int) -> int | None:
         known = self._storages.get(storage)
-        if known is None or (known[1]() is None and known[2]() is None):
-            return None
-        return known[0]
+        return None if known is None or known[1]() else known[0]
 
     def _keep(self, storage: int, number: int, tensor: Any) -> None:
-        last = ref(tensor)  # the same object for each of a tensor
         known = self._storages.get(storage)
-        first = known[1] if known is not None and known[0] == number else last
-        self._storages[storage] = number, last if first() is None else first, last
+        if known is not None and known[0] == number and not known[1]():
+            return
+        if tensor.layout is self._torch.strided:
+            is_freed = self._torch.multiprocessing.reductions.StorageWeakRef(
+                tensor.untyped_storage()
+            ).expired
+        else:
+            is_freed = partial(_is_dead, ref(tensor))
+        self._storages[storage] = number, is_freed
 
     def _has_changed(self, tensor: Any, number: int) -> bool:
         """NumPy, or a worker, has written into it since it was read last in this step."""
@@ -222,3 +227,7 @@ class Leaves:
                     held *= size
             known = self._known.views[seen] = seen, held
         return number, *known, on_host, tensor.requires_grad and tensor.is_leaf
+
+
+def _is_dead(tensor: Callable[[], Any]) -> bool:
+    return tensor() is None
