@@ -8,7 +8,6 @@ them explains is "unexplained", and no cause may claim it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
 from typing import Final, Literal, get_args
 
 from ..steps import GpuStep, Step
@@ -17,7 +16,6 @@ from .busy_parts import BUSY, BusyPart, busy_parts
 from .code_places import (
     copies_to_gpu,
     empties_cache,
-    ends_workers,
     evaluates,
     fetches,
     frees_batch,
@@ -30,17 +28,26 @@ from .code_places import (
     works_on_host,
 )
 from .cpu_wait import asleep, seen_before_the_net
+from .exposed_wait import exposed_wait, loader_ends, worker_ends
 from .findings import EvidenceSource
-from .gpu_clock import computed_in_trace, copies, crossing, too_long_to_launch, unmeasured
+from .gpu_clock import (
+    computed_in_trace,
+    computing,
+    copies,
+    crossing,
+    too_long_to_launch,
+    unmeasured,
+)
 from .on_device import OnDevice, counted_by, idle_of, on_device, paired
-from .pauses import epoch_parts, shared_starts, starts_of_workers
+from .pauses import epoch_parts, shared_starts
+from .place_names import function_of
 from .reading_functions import reads_results
-from .stack_samples import FrameShare
 from .statistics import Share, at_most
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
 from .thresholds import causes
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR
+from .traced_places import traced_forward
 from .unmarked_evaluation import evaluating_pauses
 from .window import RunFacts, StepWindow
 
@@ -147,21 +154,34 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
 
 def _computed(account: _Account, window: StepWindow) -> float:
     """What a traced step computes on the CPU, 0 to 1, but for as much as may be the host's
-    between the phases, or of a batch that no mark shows to be made."""
+    between the phases, or of a batch that no mark shows to be made. Samples of the traced function
+    that count as neither are none of it."""
+    computed = computed_in_trace(window).mean
     other = account.taken["host"] + (0.0 if window.sees_loading else account.taken["input"])
-    return max(0.0, computed_in_trace(window).mean - other)
+    return max(0.0, computed - other, min(computed, _apart(window)))
+
+
+def _apart(window: StepWindow) -> float:
+    seen = traced_forward(window)
+    if seen is None or seen.on_host is None:
+        return 0.0
+    function = seen.on_host.place.rpartition(" (")[0]
+    apart = share_seen(
+        window,
+        lambda one: (
+            function_of(one.frame) == function
+            and computing(one)
+            and not works_on_host(one)
+            and not fetches(one)
+        ),
+    )
+    return apart.mean if apart.low >= CONTRIBUTOR else 0.0
 
 
 def computed_for_gpu(window: StepWindow) -> Share:
     """Part of the time in which the GPU waits for what a traced step computes on the CPU."""
     ledger = idle_ledger(window)
     return at_most(computed_in_trace(window), 0.0 if ledger is None else ledger.computed)
-
-
-def exposed_wait(window: StepWindow) -> float:
-    """Part of the time in which the GPU idles while the step waits for data, start-up included."""
-    whole = spent(window.steps).wall_ns
-    return sum(exposed_parts(window)) / whole if whole > 0 else 0.0
 
 
 def _fetched(window: StepWindow, idle: float) -> float:
@@ -182,28 +202,6 @@ def _asleep_beside_fetches(window: StepWindow) -> float:
         return slept
     fetched = share_seen(window, lambda place: fetches(place) and reads(place))
     return max(0.0, slept - fetched.mean)
-
-
-def worker_ends(window: StepWindow) -> Share:
-    """Part of the time in which the loader's workers are ended: the training thread waits for them,
-    between two epochs. Those of an evaluation are in its part, or in the loader's start-up."""
-    return share_seen(window, ends_its_workers)
-
-
-def given_back(window: StepWindow) -> Share:
-    """Part of the time in which the training thread gives the last batch's memory back, as it takes
-    the next."""
-    return share_seen(window, frees_batch)
-
-
-def loader_ends(window: StepWindow) -> Share:
-    """Both: the loader's, though no fetch waits for them."""
-    return share_seen(window, lambda place: ends_its_workers(place) or frees_batch(place))
-
-
-def ends_its_workers(place: FrameShare) -> bool:
-    """The loader ends its workers there, and not those of an evaluation."""
-    return ends_workers(place) and not evaluates(place)
 
 
 def crowded(window: RunFacts) -> bool:
@@ -227,36 +225,6 @@ def of_the_loader(window: StepWindow, waits: Share) -> Share:
     if ledger is not None:
         beside = max(beside, ledger.shares["input"] - waits.mean)
     return Share(*(min(1.0, part + beside) for part in (waits.mean, waits.low, waits.high)))
-
-
-def exposed_parts(window: StepWindow) -> list[int]:
-    """That wait in each row of the window, ns. Without the GPU's clock what the host waits. While
-    an evaluation's workers start the GPU has nothing to do."""
-    device = on_device(window)
-    if device is None:
-        starts = epoch_parts(window) or starts_of_workers(window)
-        return [row.data_ns + start for row, start in zip(window.steps, starts, strict=True)]
-    longest_ns, behind_ns = _longest_measured(device)
-    parts: list[int] = []
-    for row, shared_ns in zip(window.steps, shared_starts(window), strict=True):
-        wait_ns = row.data_ns + row.startup_ns
-        exposed_ns = round(device.exposed_share * wait_ns)
-        if wait_ns > row.count * longest_ns:
-            exposed_ns = max(exposed_ns, wait_ns - row.count * behind_ns)
-        parts.append(exposed_ns + shared_ns)
-    return parts
-
-
-def _longest_measured(device: OnDevice) -> tuple[float, int]:
-    """The longest wait of a measured step, ns, and how far the GPU was ever behind the host: of one
-    that is longer the rest is exposed. One step in so many is measured, and of slow batches now and
-    then it may be none. An endless one where the clocks are not aligned."""
-    lags = [(row.lag_start_ns, row.lag_optimizer_ns, row.lag_backward_ns) for row in device.rows]
-    behind_ns = max((lag for row in lags for lag in row if lag is not None), default=None)
-    if device.abstains or behind_ns is None:
-        return inf, 0
-    # Of merged steps all may be one step's.
-    return max(row.host_wait_ns for row in device.rows), behind_ns
 
 
 def _pauses(account: _Account, window: StepWindow) -> float:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gpuwatch.tui.verdict.idle_ledger import exposed_parts, exposed_wait, idle_ledger
+from gpuwatch.tui.verdict.exposed_wait import exposed_parts, exposed_wait
+from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.on_device import on_device
 from tests.unit.verdict.on_gpu import activity, gpu_step
 from tests.unit.verdict.windows import MS, run, stacks, window

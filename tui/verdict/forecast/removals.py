@@ -17,15 +17,14 @@ from ..code_places import (
     share_where,
     steps_one_by_one,
 )
+from ..exposed_wait import given_back, loader_ends
 from ..findings import Kind
 from ..gpu_clock import copies, queued
 from ..idle_ledger import (
     computed_for_gpu,
     evaluated_within,
-    given_back,
     idle_ledger,
     keeps_up,
-    loader_ends,
     python_within,
 )
 from ..on_device import idle_of, on_device

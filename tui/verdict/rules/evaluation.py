@@ -19,6 +19,7 @@ from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
 from ..statistics import Share
+from ..step_time import spent
 from ..thresholds.causes import EVALUATION_STARTS, RHYTHM_EVENTS, TARGET_BUDGET
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
@@ -174,6 +175,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
     paused = evaluating_pauses(window)
     if paused is not None:
         share = paused.share
+    elif _is_first(window):
+        return None
     if share.mean < CONTRIBUTOR:
         return None  # all but the wait for the training's kernels
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
@@ -205,6 +208,14 @@ def _by_samples(window: StepWindow) -> Finding | None:
     # Of evaluations nearly all can go; a GPU that is behind hides how much goes with them.
     hidden = window.gpu_present and found.speedup_is == "bound"
     return found if hidden else with_interval(found)
+
+
+def _is_first(window: StepWindow) -> bool:
+    """The step that is under way has lasted longer than all others of the window: there is no share
+    of it yet (24 batches of a first epoch lay ready and took 0.4 s, and evaluation "100 %")."""
+    now = window.open_step
+    lasted_s = None if now is None else now.step_age_s
+    return lasted_s is not None and 1e9 * lasted_s >= spent(window.steps).wall_ns
 
 
 def _asked_for_one(places: Sequence[FrameShare]) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from ...settings import HostCopies
 from ..code_places import COPY_CALL, copies_to_gpu, main_places, share_held, share_seen
+from ..exposed_wait import exposed_wait
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_device, gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies, made_on_host
 from ..host_tensors import FILLED, copied_at_once, filled_then_copied
-from ..idle_ledger import computed_for_gpu, exposed_wait
+from ..idle_ledger import computed_for_gpu
 from ..loader import loader_floor
 from ..on_device import idle_of
 from ..place_names import call_at, place_evidence

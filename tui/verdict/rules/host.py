@@ -20,6 +20,7 @@ from ..code_places import (
     works_on_host,
 )
 from ..cpu_wait import asleep
+from ..exposed_wait import loader_ends
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import interval_of
@@ -28,7 +29,6 @@ from ..idle_ledger import (
     evaluated_within,
     idle_ledger,
     keeps_up,
-    loader_ends,
     python_seen,
     python_within,
 )

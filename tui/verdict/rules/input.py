@@ -17,11 +17,12 @@ from ..cpu_wait import (
     taken_by_workers,
     thread_advice,
 )
+from ..exposed_wait import exposed_parts
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, ms, percent
-from ..idle_ledger import crowded, exposed_parts, of_the_loader
+from ..idle_ledger import crowded, of_the_loader
 from ..loader import Feeding, WorkerPlan, all_ready, feeding
 from ..on_device import OnDevice, on_device
 from ..place_names import place_evidence

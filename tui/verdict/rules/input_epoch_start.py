@@ -5,10 +5,10 @@ from typing import Final
 
 from ...messages import Loader
 from ..code_places import main_places, share_seen, worker_places
+from ..exposed_wait import ends_its_workers, given_back, worker_ends
 from ..findings import Evidence
 from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, at_least, interval_of
 from ..format import ms, percent
-from ..idle_ledger import ends_its_workers, given_back, worker_ends
 from ..loader import Feeding
 from ..on_device import on_device
 from ..pauses import (

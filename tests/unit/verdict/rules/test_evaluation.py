@@ -14,7 +14,8 @@ from gpuwatch.tui.verdict.forecast.gain import gain_without
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
 from gpuwatch.tui.verdict.stack_samples import FrameShare, StackPhase, Stacks
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.step_time import spent
+from gpuwatch.tui.verdict.window import OpenStep, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, run, window, worker_use
 
@@ -217,6 +218,15 @@ def test_of_an_evaluation_without_a_function_the_line_is_named() -> None:
     found = evaluation(replace(seen, stacks=replace(seen.stacks, main=unread)))
     assert found is not None
     assert found.advice[0].endswith("that no mark shows")
+
+
+def test_a_first_evaluation_under_way_has_no_share_yet() -> None:
+    """The batches of a first epoch lay ready: 24 steps in 0.4 s, then 2 s of evaluation."""
+    seen = unmarked(0.97, "validate (train.py:80)")
+    lasted_s = spent(seen.steps).wall_ns / 1e9
+    now = OpenStep("forward", 0.1, lasted_s, evaluating=False, frame=None)
+    assert evaluation(replace(seen, open_step=now)) is None
+    assert evaluation(replace(seen, open_step=replace(now, step_age_s=lasted_s / 2))) is not None
 
 
 def test_few_samples_of_an_evaluation_are_no_finding() -> None:
