@@ -131,11 +131,19 @@ class ProcessStore:
             exited=len(first_ns) - count,
             oldest_s=(self._readings[-1].t_ns - min(now)) / 1e9,
             cpu_each=tuple((min(of), sum(of) / len(of)) for of in each.values() if of),
+            other_threads_percent=_mean([_beside_main_thread(process) for process in rows]),
         )
 
 
 def _main(process: ProcessUse) -> bool:
     return process.role == "main"
+
+
+def _beside_main_thread(process: ProcessUse) -> float | None:
+    """What its other threads use, in percent of a core."""
+    if process.cpu_percent is None or process.thread_cpu_percent is None:
+        return None
+    return max(0.0, process.cpu_percent - process.thread_cpu_percent)
 
 
 def _mean(values: list[float | None] | list[float]) -> float | None:

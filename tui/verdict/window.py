@@ -39,6 +39,8 @@ class WorkerUse:
     cpu_each: tuple[tuple[float, float], ...] = ()
     """Of each one that is there now its least reading and its mean, in percent of a core; without
     those that were not read."""
+    other_threads_percent: float | None = None
+    """Of one core, what a worker's threads use beside its main one: the mean of one worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,18 @@ def test_what_workers_use_while_a_training_warms_up_does_not_count() -> None:
     assert (none.count, none.cpu_percent, none.disk_wait_share) == (1, None, None)
 
 
+def test_threads_of_workers_beside_their_main_ones() -> None:
+    """The mean of those whose main thread was read."""
+    store = ProcessStore()
+    use = (process(2, "worker", cpu_percent=132.0, thread_cpu_percent=32.0),)
+    use += (process(3, "worker", cpu_percent=60.0, thread_cpu_percent=40.0),)
+    use += (process(4, "worker", cpu_percent=99.0, thread_cpu_percent=None),)
+    store.seen(processes(1_000, process(1), *use))
+    found = store.worker_use()
+    assert found is not None
+    assert found.other_threads_percent == pytest.approx(60.0)
+
+
 def test_each_child_that_is_there_has_its_own_least_and_mean() -> None:
     """A renderer at 240 % and one asleep were "2 processes, 120% of a core each"."""
     store = ProcessStore()

@@ -11,7 +11,8 @@ from ..format import cores, percent
 from ..loader import Feeding, ran_at_most
 from ..on_device import counted_by, idle_of
 from ..place_names import path_of
-from ..rules.input import cores_used, oversubscribed, own_cores_used, workers_first
+from ..rules.input import workers_first
+from ..rules.input_many_threads import cores_used, oversubscribed, own_cores_used, threaded
 from ..rules.input_on_thread import without_loader
 from ..rules.input_pattern import (
     SERIAL,
@@ -107,7 +108,7 @@ def _explained(window: SampleWindow, share: float) -> Explained:
         return found
     fed = _fed(window, share)
     if fed is not None:
-        for explanation in (waiting, oversubscribed):
+        for explanation in (waiting, threaded, oversubscribed):
             if (found := explanation(window, fed)) is not None:
                 return found
         if fed.busy is not None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import floor
 from typing import Final
 
 from ..code_places import (
@@ -23,7 +22,7 @@ from ..forecast.gain import gain_on_the_host, gain_without
 from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, ms, percent
 from ..idle_ledger import crowded, of_the_loader
-from ..loader import Feeding, WorkerPlan, all_ready, feeding
+from ..loader import Feeding, WorkerPlan, feeding
 from ..on_device import OnDevice, on_device
 from ..place_names import place_evidence
 from ..scoring import cause, speedup_of
@@ -32,10 +31,17 @@ from ..statistics import share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
-from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
 from .input_cores import crowded_out
 from .input_epoch_start import begun_anew, begun_beside, epoch_start, is_short
+from .input_many_threads import (
+    cores_full,
+    cores_used,
+    oversubscribed,
+    queue_for_cores,
+    threaded,
+)
 from .input_on_host import or_kept_on_gpu
 from .input_on_thread import drawn_here, pinned_late, unmarked
 from .input_pattern import (
@@ -52,80 +58,10 @@ from .input_pattern import (
     limited_by,
     named,
     or_without_any,
-    received,
     split_stream,
     waiting,
     waiting_itself,
 )
-
-
-def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
-    """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not report
-    that, the cores are full: by the machine's figure, else by the processes'.
-
-    Where batches are late fewer workers come second: batches cost what they cost, and only what the
-    switches took comes back (4 → 2 workers on 2 cores, measured: 0.96 to 1.12x, of a wait of 89 %;
-    32 → 16 on 16 cores: 0.85x, of a wait of 77 %, where cheaper batches gave 1.9x). Where they lie
-    ready beside a GPU, what fewer give to the thread that launches is not forecast.
-    """
-    workers, have = feeding.workers, feeding.cores
-    if not workers or not have or workers <= limits.OVERSUBSCRIBED * have:
-        return None
-    known = window.workers is not None and window.workers.run_delay is not None
-    shown = _queue(window, feeding) if known else _full(window)
-    if shown is None:
-        return None
-    evidence = [
-        Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers per core"),
-        shown,
-    ]
-    places = folded(worker_places(window))
-    evidence += named(places, "worker")
-    advice = (
-        f"num_workers {workers} → {max(1, floor(have))}: more than one per core only adds "
-        "context switches and memory",
-        cheaper(places[0] if places else None),
-    )
-    if isinstance(window, StepWindow) and not window.gpu_present and all_ready(window):
-        # No worker is behind: what their batches take of the cores is lost, whoever makes them.
-        return Explained("oversubscribed", (received(feeding), *evidence), advice[::-1])
-    late = feeding.wait_ns >= ENTER_SHARE * (feeding.wait_ns + feeding.other_ns)
-    if late and isinstance(window, StepWindow):
-        return Explained("oversubscribed", tuple(evidence), advice[::-1])
-    return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
-
-
-def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
-    """A worker is ready and has no core."""
-    delay = None if window.workers is None else window.workers.run_delay
-    if delay is None or delay < limits.QUEUES * (feeding.busy or 1.0):
-        return None
-    return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
-
-
-def _full(window: RunFacts) -> Evidence | None:
-    """The cores are measured to have no time left."""
-    used = cores_used(window)
-    if used is None or used < limits.WORKER_CPU_BOUND:
-        return None
-    return Evidence(f"the cores are {used:.0f}% busy", "proc", used, "%")
-
-
-def cores_used(window: RunFacts) -> float | None:
-    """Percent of the cores that the run may use: the machine's figure, or what its own processes
-    use of them, the larger, for in a container the machine has more; None where neither is
-    known."""
-    known = (window.machine_cpu_percent, own_cores_used(window))
-    return max((one for one in known if one is not None), default=None)
-
-
-def own_cores_used(window: RunFacts) -> float | None:
-    """The same of its own processes alone."""
-    use = window.workers
-    if use is None or use.cpu_percent is None or not window.cores:
-        return None
-    return (use.count * use.cpu_percent + (window.host.main_cpu_percent or 0.0)) / window.cores
-
 
 # num_workers=0: the training process loads every batch itself, between two steps.
 
@@ -183,7 +119,7 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; `cpu-bound`
     where they would not, and the cores are full."""
     workers = feeding.workers
-    full, used = _queue(window, feeding) or _full(window), cores_used(window)
+    full, used = queue_for_cores(window, feeding) or cores_full(window), cores_used(window)
     free = full is None and used is not None and used < limits.CORES_FREE
     plan = feeding.plan(limits.WORKERS_PER_FREE_CORE if free else 1)
     if not workers or plan is None or feeding.make_ns is None:
@@ -240,6 +176,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     burst,
     handed_over,
     waiting,
+    threaded,
     oversubscribed,
     too_few_workers,
 )

@@ -9,7 +9,8 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.loader import feeding, loader_floor
-from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.rules.input_many_threads import oversubscribed
 from gpuwatch.tui.verdict.scoring import missing_of
 from gpuwatch.tui.verdict.stack_samples import Stacks
 from gpuwatch.tui.verdict.window import HostUse, StepWindow, WorkerUse
