@@ -80,10 +80,12 @@ def test_what_workers_use_while_a_training_warms_up_does_not_count() -> None:
 def test_threads_of_workers_beside_their_main_ones() -> None:
     """The mean of those whose main thread was read."""
     store = ProcessStore()
-    use = (process(2, "worker", cpu_percent=132.0, thread_cpu_percent=32.0),)
-    use += (process(3, "worker", cpu_percent=60.0, thread_cpu_percent=40.0),)
-    use += (process(4, "worker", cpu_percent=99.0, thread_cpu_percent=None),)
-    store.seen(processes(1_000, process(1), *use))
+    used = ((132.0, 32.0), (60.0, 40.0), (99.0, None))
+    workers = [
+        process(pid, "worker", cpu_percent=cpu, thread_cpu_percent=thread)
+        for pid, (cpu, thread) in enumerate(used, 2)
+    ]
+    store.seen(processes(1_000, process(1), *workers))
     found = store.worker_use()
     assert found is not None
     assert found.other_threads_percent == pytest.approx(60.0)

@@ -9,7 +9,8 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.loader import feeding
-from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.rules.input_many_threads import oversubscribed
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Sampled, Stacks
 from gpuwatch.tui.verdict.window import RunFacts, SampleWindow, StepWindow, WorkerUse
 from tests.unit.verdict.on_gpu import gpu_window

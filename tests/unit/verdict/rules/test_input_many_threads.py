@@ -3,7 +3,8 @@
 import pytest
 
 from gpuwatch.tui.verdict.window import WorkerUse
-from tests.unit.verdict.rules.test_input import found, waiting
+from tests.unit.verdict.rules.test_input import found
+from tests.unit.verdict.windows import waiting
 
 
 @pytest.mark.parametrize(
