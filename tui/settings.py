@@ -227,6 +227,9 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     transforms: SlowTransforms | None = None
     zeroed: NeedlessOperations | None = None
     """What is computed only to be multiplied by 0."""
+    castable_us: int | None = None
+    """What operations take that autocast computes in half precision, with their backward; None from
+    a probe that does not say."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -21,6 +21,21 @@ convolution of more than twice the length (Bluestein), as MKL and pocketfft do f
 https://docs.nvidia.com/cuda/cufft/#accuracy-and-performance"""
 
 
+CASTABLE: Final = MATRIX_PRODUCTS | {
+    *(
+        "convolution",
+        "_convolution",
+        "addbmm",
+        "addmv",
+        "mv",
+        "_cudnn_rnn",
+        "_thnn_fused_lstm_cell",
+    ),
+}
+"""Operators that autocast computes in half precision, beside attention in one call.
+https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference"""
+
+
 class Transforms(NamedTuple):
     """Those of a step."""
 
@@ -81,6 +96,20 @@ def full_products(step: Step) -> Needless | None:
                 found.append(one)
         made |= {each.storage for each in one.makes} - {each.storage for each in one.reads}
     return sum_of(found) if halves else None
+
+
+def castable_ns(step: Step) -> int:
+    """What those take that autocast computes in half precision, with their own backward. Products
+    in the backward of others, as of an inverse, stay as they are."""
+    nodes, taken = set[int](), 0
+    for one in step.operations:
+        forward = not one.in_backward or one.node != NOWHERE
+        if forward and (one.name in CASTABLE or one.name.startswith(ATTENDS)):
+            nodes.add(one.node)
+            taken += one.ns
+        elif one.of_node in nodes - {NOWHERE}:
+            taken += one.ns
+    return taken
 
 
 def _is_of(value: Value, *types: str) -> bool:

@@ -10,7 +10,7 @@ from .multiplied_out import multiplied_out
 from .needless import Needless, by_zeros
 from .operation import NOWHERE, Step, Work, is_all_on_host
 from .product_order import costly_order
-from .slow_forms import Transforms, full_products, slow_transforms
+from .slow_forms import Transforms, castable_ns, full_products, slow_transforms
 from .zeroed import zeroed
 
 MOST_FUNCTIONS: Final = 6
@@ -70,6 +70,7 @@ class Summary(NamedTuple):
     full_products: Row | None = None
     transforms: Row | None = None
     zeroed: Row | None = None
+    castable_us: int | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -151,6 +152,7 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         costly_order=ordered,
         full_products=full,
         zeroed=zero,
+        castable_us=castable_ns(step) // 1000,
         transforms=None if slow is None else (*_needless(step, slow), slow.length),
         **_beside_device(step),
     )

@@ -63,6 +63,14 @@ def place_of_most(window: RunFacts) -> tuple[Evidence, ...]:
     return (Evidence(text, source(window), first.us / seen.us),)
 
 
+def castable(window: RunFacts) -> float:
+    """Of a traced step the part, 0 to 1, in operations that autocast computes in half precision; 1
+    where none was traced."""
+    seen = traced(window)
+    taken = None if seen is None else seen.castable_us
+    return 1.0 if seen is None or taken is None else min(1.0, taken / seen.us)
+
+
 def source(window: RunFacts) -> EvidenceSource:
     """What has timed the operations."""
     return "event" if window.gpu_present else "hook"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from gpuwatch.probe.one_step.needless import Needless
-from gpuwatch.probe.one_step.slow_forms import full_products, slow_transforms
+from gpuwatch.probe.one_step.slow_forms import castable_ns, full_products, slow_transforms
 from tests.unit.probe.traced import BEARS_SUBCLASSES, Traced
 
 pytestmark = BEARS_SUBCLASSES
@@ -107,3 +107,27 @@ def test_a_net_on_the_cpu_is_not_meant() -> None:
     layers = nn.Linear(4, 4), nn.Linear(4, 4).bfloat16()
     run = lambda: layers[0](torch.ones(2, 4)).sum() + layers[1](torch.ones(2, 4).bfloat16()).sum()  # noqa: E731
     assert found_in(run) is None
+
+
+def spd() -> torch.Tensor:
+    rows = torch.randn(6, 6, requires_grad=True)
+    return rows @ rows.mT + torch.eye(6)
+
+
+def cast(run: Callable[[], torch.Tensor]) -> int:
+    """Operations that autocast computes in half precision; each takes 1 us."""
+    return castable_ns(Traced().step(lambda: run().sum().backward())) // 1_000
+
+
+def test_autocast_casts_products_with_their_backward() -> None:
+    assert cast(spd) >= 3
+    assert cast(lambda: nn.Linear(4, 4)(torch.ones(2, 4)).relu()) >= 2
+    assert cast(lambda: nn.Conv1d(3, 4, 3)(torch.ones(2, 3, 9)).relu()) == 2
+    assert cast(lambda: torch.ones(3, requires_grad=True).exp() * 2) == 0
+
+
+@pytest.mark.parametrize("of", [torch.linalg.inv, torch.logdet, torch.linalg.cholesky])
+def test_autocast_casts_no_inverse_and_no_product_of_its_backward(
+    of: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    assert cast(lambda: of(spd())) == cast(spd)

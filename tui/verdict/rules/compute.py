@@ -29,7 +29,7 @@ from ..statistics import Share, without_rows
 from ..step_time import issued_of, spent
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
-from ..traced_places import FUSED, costliest, place_of_most, shown, traced
+from ..traced_places import FUSED, castable, costliest, place_of_most, shown, traced
 from ..window import StepWindow
 from .gpu_filling import KINDS_OF_WORK, cell_by_cell, part_by_part
 from .gpu_work import (
@@ -126,7 +126,11 @@ def _work(window: StepWindow) -> Work | None:
         return None
     issuing = 0.0 if known is None else known.record.host_ns(NET) / known.record.step_ns
     found = replace(
-        found, recurs=_recurs(window), updates=_updates(known), issuing=min(host, issuing)
+        found,
+        recurs=_recurs(window),
+        updates=_updates(known),
+        issuing=min(host, issuing),
+        castable=castable(window),
     )
     if parts is None or not parts.holds_most:
         return found
@@ -220,7 +224,7 @@ def single_precision(window: StepWindow) -> Finding | None:
     products = [place for place in main_places(window) if multiplies(place)]
     if uses_tensor_cores(settings) or not products:
         return None
-    if many_convolve(products):
+    if many_convolve(products) or castable(window) < ENTER_SHARE:
         return None
     counters = (seen.sm or 0.0, seen.tensor or 0.0, seen.fp32 or 0.0, seen.dram or 0.0)
     sm, tensor, fp32, dram = (min(1.0, each / seen.busy) for each in counters)

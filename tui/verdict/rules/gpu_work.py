@@ -47,6 +47,9 @@ class Work:
     """Of the busy time the part in which the parameters are updated."""
     issuing: float = 0.0
     """Of `host`, what issuing the net takes."""
+    castable: float = 1.0
+    """Of a traced step the part, 0 to 1, in operations that autocast computes in half precision; 1
+    where none was traced."""
 
     @property
     def host_by_autocast(self) -> float:
@@ -147,11 +150,18 @@ def precision(work: Work) -> Finding | None:
         return None
     if work.on_tensor_cores or not work.products:
         return None
-    products = min(1.0, work.fp32 / limits.FP32_FULL) * work.busy
+    if work.castable < ENTER_SHARE:
+        return None  # an inverse, a determinant: their arithmetic has no other type
+    products = min(1.0, work.fp32 / limits.FP32_FULL, work.castable) * work.busy
     seen = work.fp32, work.dram, work.sm
     tf32, bf16 = (
         _as_far_as_the_host_keeps_up(
-            work, host, 1.0 - on_tensor_cores(*seen, ratio, bytes_left, work.updates)
+            work,
+            host,
+            min(
+                1.0 - on_tensor_cores(*seen, ratio, bytes_left, work.updates),
+                _most_of(work.castable, ratio, bytes_left),
+            ),
         )
         for ratio, bytes_left, host in (
             (limits.TF32_RATIO, 1.0, work.host),
@@ -178,6 +188,12 @@ def precision(work: Work) -> Finding | None:
         advice = (f"tf32, one line: {TF32_LINE}, about {times(speedup_of(tf32))}", second)
     headline = f"matrix products run in fp32: about {percent(products)} of the time"
     return estimate("compute", "precision", first, headline, work, advice)
+
+
+def _most_of(castable: float, ratio: float, bytes_left: float) -> float:
+    """Of the time in which the GPU is busy, what such operations save at the most, and the rest by
+    its bytes."""
+    return castable * (1.0 - 1.0 / ratio) + (1.0 - castable) * (1.0 - bytes_left)
 
 
 def _as_far_as_the_host_keeps_up(work: Work, host: float, saved: float) -> float:

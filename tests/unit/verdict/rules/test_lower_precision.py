@@ -229,6 +229,19 @@ def test_autocast_adds_launches_of_its_own() -> None:
     assert tf32.startswith("tf32"), "which launches nothing more"
 
 
+def test_an_inverse_has_no_half_precision() -> None:
+    """A Gaussian process by an inverse and a determinant on an H200: "bf16, 1.6x", which would have
+    changed nothing."""
+    work = Work(0.99, 0.6, 0.0, 0.3, 0.04, products=True)
+    whole, third, none = (precision(replace(work, castable=part)) for part in (1.0, 0.3, 0.02))
+    assert whole is not None
+    assert whole.share is not None
+    assert third is not None
+    assert third.share is not None
+    assert third.share <= min(whole.share, 0.3 + 0.7 / 2)
+    assert none is None
+
+
 def test_a_recurrent_net_beside_waits_gains_nothing_by_bf16() -> None:
     """Three LSTMs on H200s, busy for 52 to 66 % of the time: 0.89, 0.90 and 1.05x."""
     known = settings(autocast="", parameter_dtype="float32")
