@@ -328,6 +328,31 @@ def test_what_a_later_backward_of_the_turn_learns_from_is_no_evaluation(tmp_path
     assert not source.of(("<module> (train.py:5)", NET)).evaluates
 
 
+RANKED = """
+while True:
+    loss(net(draw())).backward()
+    optimizer.step()
+    if epoch % 25 == 0:
+        net.eval()
+        with torch.no_grad():
+            found = net(graph)
+        with torch.no_grad():
+            rank = ranks(found, held_out)
+        net.train()
+"""
+
+
+def test_what_is_made_of_an_evaluations_answers_is_the_evaluations(tmp_path: Path) -> None:
+    """R-GCN ranks triplets for 1 s each 25 steps, in a block of its own (half of its time)."""
+    (tmp_path / "train.py").write_text(RANKED)
+    source = SourceStructure(SourceLines([tmp_path]))
+    ranking = ("<module> (train.py:10)", "ranks (train.py:40)")
+    assert not source.of(ranking).evaluates
+    assert source.of(("<module> (train.py:8)", NET)).evaluates
+    assert source.of(ranking).evaluates
+    assert not source.of(("<module> (train.py:3)", "draw (train.py:50)")).evaluates
+
+
 def test_a_teacher_below_a_librarys_trainer_is_no_evaluation(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FOLDS)
     source = SourceStructure(SourceLines([tmp_path]))

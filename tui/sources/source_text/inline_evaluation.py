@@ -43,26 +43,34 @@ def _in_loop(loop: ast.AST, line: int, without_grad: Says) -> Sequence[ast.stmt]
     trains = [index for index, one in enumerate(loop.body) if learns(one)]
     if at is None or not trains:
         return ()
-    block = _without(loop.body[at], line, without_grad)
-    if not block and any(_updates(loop.body[one]) for one in trains) and max(trains) < at:
+    blocks = _without(loop.body[at], line, without_grad)
+    if not blocks and any(_updates(loop.body[one]) for one in trains) and max(trains) < at:
         block = loop.body[max(trains) + 1 :]
-        if any(map(hands_on, block)):
-            return ()
-    if not block or any(learns(one) or _leaves(one) for one in block):
-        return ()
-    made = set[str]().union(*map(_made, block))
+        blocks = [] if any(map(hands_on, block)) else [block]
     order = (*loop.body[at:], *loop.body[:at]) * TURNS
-    return () if _reaches_training(order, block, made) else block
+    return next((block for block in blocks if _only_looks(block, order)), ())
 
 
-def _without(statement: ast.stmt, line: int, without_grad: Says) -> Sequence[ast.stmt]:
-    """The body of the outermost such `with` that holds the line."""
+def _only_looks(block: Sequence[ast.stmt], order: Sequence[ast.stmt]) -> bool:
+    if any(learns(one) or _leaves(one) for one in block):
+        return False
+    return not _reaches_training(order, block, set[str]().union(*map(_made, block)))
+
+
+def _without(statement: ast.stmt, line: int, without_grad: Says) -> list[list[ast.stmt]]:
+    """The body of the outermost such `with` that holds the line. Before that, the same with those
+    that follow it below one condition: R-GCN ranks there what it has asked its net for."""
+    found: list[list[ast.stmt]] = []
     for one in ast.walk(statement):
-        if not isinstance(one, (ast.With, ast.AsyncWith)) or not holds(one, line):
+        if not isinstance(one, (ast.With, ast.AsyncWith)):
             continue
-        if any(without_grad(item.context_expr) for item in one.items):
-            return one.body
-    return ()
+        if not any(without_grad(item.context_expr) for item in one.items):
+            continue
+        if (not found and holds(one, line)) or (found and isinstance(statement, ast.If) and one.lineno > line):
+            found.append(one.body)
+    if len(found) < 2:
+        return found
+    return [[each for body in found for each in body], found[0]]
 
 
 def _updates(statement: ast.stmt) -> bool:
