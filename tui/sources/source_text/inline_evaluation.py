@@ -66,7 +66,8 @@ def _without(statement: ast.stmt, line: int, without_grad: Says) -> list[list[as
             continue
         if not any(without_grad(item.context_expr) for item in one.items):
             continue
-        if (not found and holds(one, line)) or (found and isinstance(statement, ast.If) and one.lineno > line):
+        follows = isinstance(statement, ast.If) and one.lineno > line
+        if follows if found else holds(one, line):
             found.append(one.body)
     if len(found) < 2:
         return found
