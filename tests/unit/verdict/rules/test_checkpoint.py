@@ -9,6 +9,7 @@ from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.checkpoint import checkpoint
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.noted import settings
 from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
@@ -84,3 +85,17 @@ def test_an_evaluation_in_the_same_step_is_not_the_checkpoints() -> None:
     assert alone.share == pytest.approx(220 / 420, abs=0.03)
     assert both is not None
     assert both.share == pytest.approx(40 / 420, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "held", "named"),
+    [(18_452, 346_048, True), (300, 5_000, False), (2_000, 10**9, False)],
+)
+def test_a_checkpoint_of_thousands_of_small_tensors(tensors: int, held: int, named: bool) -> None:
+    """ES-RNN has parameters of its own for each of its series: 1 s to save 0.3 MB of them."""
+    rows = run(100, lambda n: {**WORK, "checkpoint_ms": 60 if n % 5 == 0 else 0})
+    known = settings(parameters=tensors, parameter_bytes=held)
+    found = checkpoint(window(rows, settings=known))
+    assert found is not None
+    assert any(text.startswith("keep them in one tensor") for text in found.advice) == named
+    assert found.advice[0].startswith("save every"), "of which the forecast is"
