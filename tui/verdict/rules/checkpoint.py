@@ -12,7 +12,6 @@ from ..thresholds.causes import LONG_PAUSE_NS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
-
 MANY_TENSORS: Final = 1_000
 SMALL_BYTES: Final = 4_096
 """The mean size of tensors that are so many for nothing but their number to be what they cost: 50
