@@ -9,6 +9,7 @@ from ..format import ms, percent, size
 from ..loader import feeding
 from ..on_device import on_device
 from ..pauses import warm_recent
+from ..rules.input_on_thread import tireless
 from ..rules.padding import is_recurrent, lengths_of
 from ..stack_samples import FrameShare
 from ..step_time import spent, wall_of
@@ -61,30 +62,20 @@ def inline_loading(window: StepWindow) -> Note | None:
     return Note(text, cost, "hook")
 
 
-TIRELESS_PERCENT: Final = 95.0
-"""Of a core. A process that hands its batches to a queue waits while that is full: one that never
-does is late, or the queue has room still (SASRec's sampler, three at 99 to 101 % of a core: twelve
-gave 1.42x on an H200)."""
-THREADS_PERCENT: Final = 110.0
-"""More than one thread reaches: what several do, as a renderer's, is not known to be batches."""
-SEEN_S: Final = 3.0
 LEAST_MIXED: Final = 0.2
 """Of a batch's positions, beyond its texts' ends."""
 
 
 def own_producers(window: StepWindow) -> Note | None:
     """Processes that the program started, without a loader, and that never wait."""
-    used = window.workers
-    if window.loaders or used is None or used.oldest_s < SEEN_S or used.exited:
+    makers = tireless(window)
+    if not makers:
         return None
-    tireless = [mean for least, mean in used.cpu_each if least >= TIRELESS_PERCENT]
-    if not tireless or any(mean > THREADS_PERCENT for _, mean in used.cpu_each):
-        return None
-    what, them, each = f"{len(tireless)} processes that it started compute", "they make", " each"
-    if len(tireless) == 1:
+    what, them, each = f"{len(makers)} processes that it started compute", "they make", " each"
+    if len(makers) == 1:
         what, them, each = "a process that it started computes", "it makes", ""
     text = f"{what} all the time: if {them} its batches, the training waits for them, soon if not "
-    cost = f"{sum(tireless) / len(tireless):.0f}% of a core{each}"
+    cost = f"{sum(makers) / len(makers):.0f}% of a core{each}"
     return Note(f"{text}now; more processes, or cheaper batches", cost, "proc")
 
 

@@ -6,6 +6,7 @@ from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.rules.input_on_thread import unmarked
 from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
+from gpuwatch.tui.verdict.window import WorkerUse
 from tests.unit.verdict.windows import even, waiting, window, worker_use
 
 SCANS = "pool = [i for i, l in enumerate(self.labels) if l == c]"
@@ -65,3 +66,27 @@ def test_a_queue_that_runs_empty_needs_more_that_fill_it() -> None:
     other = unmarked(window(rows, stacks=Stacks(57, (makes,), 0, (), None)))
     assert other is not None
     assert "fetch the next batch on another thread" in other.advice[1]
+
+
+@pytest.mark.parametrize(
+    ("makers", "cores", "most"), [(8, 16.0, 2.0), (8, 8.0, 1.0), (0, 16.0, None)]
+)
+def test_more_processes_that_make_batches_give_no_more_than_there_are_cores_for(
+    makers: int, cores: float, most: float | None
+) -> None:
+    """MonoBeast's eight actors on 16 cores: ">10x", and sixteen gave 1.0 and 1.7x."""
+    waits = drawing("get_batch (train.py:40)", "indices = [full_queue.get() for _ in range(8)]")
+    rows = even(60, forward_ms=450, backward_ms=10, optimizer_ms=3)
+    each = ((99.0, 100.0),) * makers
+    use = WorkerUse(8, 100.0, 0.0, 0.0, oldest_s=9.0, cpu_each=each)
+    seen = window(
+        rows, stacks=Stacks(57, (waits,), 0, (), None), workers=use, cores=cores, loaders=()
+    )
+    finding = unmarked(seen)
+    assert finding is not None
+    assert finding.forecast is not None
+    if most is None:
+        assert finding.forecast.speedup > 2
+    else:
+        assert finding.forecast.speedup == pytest.approx(most)
+        assert "8 processes that it started use 100% of a core each" in finding.evidence[1].text
