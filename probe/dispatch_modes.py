@@ -1,6 +1,5 @@
 """PyTorch's dispatch modes, of the thread that asks: where one of ours may go on and off."""
 
-import gc
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -59,14 +58,6 @@ def compiles() -> bool:
         return True
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     return any(one is not None for one in getattr(frames, "cached_backends", {}).values())
-
-
-def holds_compiled() -> bool:
-    """Whether there is anything that was to be compiled, but for what `gc.freeze()` hides. Looks
-    through all objects: 50 ms for 350,000."""
-    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
-    kind: Any = getattr(frames, "OptimizeContext", None)
-    return kind is not None and any(type(one) is kind for one in gc.get_objects())
 
 
 def before_gradients(roots: Any) -> None:

@@ -1,11 +1,11 @@
 """What is allocated at one moment, summed up: the device's blocks by stack, Python's by line, its
 objects by type. Summed up in the process: the monitor reads no pickle of another's."""
 
-import gc
 import sys
 from collections import Counter
 from typing import Any, Final
 
+from ..all_objects import all_of, types_of_all
 from ..circuit_breaker import PACKAGE, is_by_handler
 from ..loaders import past_overrides, runs_no_code
 
@@ -111,14 +111,13 @@ def types_now() -> Types:
     code of a tensor's subclass runs for it: of one that even its size is asked of, no bytes."""
     torch: Any = sys.modules.get("torch")
     tensor = getattr(torch, "Tensor", ())
-    objects = gc.get_objects()
-    counts: Counter[type] = Counter(map(type, objects))
+    counts: Counter[type] = Counter(types_of_all())
     held: dict[type, int] = {}
     if isinstance(tensor, type):
         subclasses = (kind for kind in counts if issubclass(kind, tensor))
         held = {kind: 0 for kind in subclasses if runs_no_code(kind, torch)}
     if held:
-        past_overrides(torch, lambda wanted: _add_host_bytes(objects, wanted), held)
+        past_overrides(torch, lambda wanted: _add_host_bytes(all_of(wanted), wanted), held)
     names: Types = {}
     for kind, count in counts.items():
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -131,8 +130,7 @@ def _add_host_bytes(objects: list[Any], held: dict[type, int]) -> None:
     """To the types that are wanted."""
     seen: set[int] = set()
     for one in objects:
-        if type(one) in held:
-            held[type(one)] += _host_bytes(one, seen)
+        held[type(one)] += _host_bytes(one, seen)
 
 
 def _host_bytes(tensor: Any, seen: set[int]) -> int:

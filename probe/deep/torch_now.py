@@ -1,8 +1,9 @@
 """What torch and its device are doing at this moment, before something is switched on in them."""
 
-import gc
 import sys
 from typing import Any, Final
+
+from ..all_objects import all_of
 
 TORN_DOWN_FROM: Final = (12, 6)
 """CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
@@ -41,8 +42,13 @@ def _is_prepared() -> bool:
     if module is None or "ProfilerStep" not in getattr(tracker, "_step_dict", ()):
         return False
     kind, warming = module.profile, module.ProfilerAction.WARMUP
-    found = (one for one in gc.get_objects() if issubclass(type(one), kind))
+    found = all_of(frozenset(_with_subclasses(kind)))
     return any(getattr(one, "current_action", None) is warming for one in found)
+
+
+def _with_subclasses(kind: type) -> list[type]:
+    below = [each for one in type.__subclasses__(kind) for each in _with_subclasses(one)]
+    return [kind, *below]
 
 
 def may_tear_down() -> bool:

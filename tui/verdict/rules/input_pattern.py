@@ -67,7 +67,8 @@ def cheaper(place: FrameShare | None) -> str:
     if place is None:
         return "make batches cheaper: store data at the size and type used"
     if decodes(place):
-        what = "decode less: store images at the size used, or decode on the GPU"
+        what = "decode less: store images at the size used (of a JPEG PIL's Image.draft decodes "
+        what += "a fraction), or decode on the GPU"
         return f"{what} ({place_name(place)})"
     what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
     what += "store the result"
