@@ -47,7 +47,9 @@ def _is_prepared() -> bool:
 
 
 def _with_subclasses(kind: type) -> list[type]:
-    below = [each for one in type.__subclasses__(kind) for each in _with_subclasses(one)]
+    below: list[type] = []
+    for one in type.__subclasses__(kind):
+        below += _with_subclasses(one)
     return [kind, *below]
 
 
