@@ -46,11 +46,11 @@ def _is_prepared() -> bool:
     return any(getattr(one, "current_action", None) is warming for one in found)
 
 
-def _with_subclasses(kind: type) -> list[type]:
-    below: list[type] = []
+def _with_subclasses(kind: Any) -> list[Any]:
+    found = [kind]
     for one in type.__subclasses__(kind):
-        below += _with_subclasses(one)
-    return [kind, *below]
+        found += _with_subclasses(one)
+    return found
 
 
 def may_tear_down() -> bool:
