@@ -5,10 +5,12 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuwatch.probe import all_objects
 from gpuwatch.probe.all_objects import all_of, types_of_all
 
 
@@ -72,3 +74,9 @@ def test_no_tuple_that_a_thread_makes_is_held_meanwhile(look: Callable[[], Any])
     thread.join()
     assert raised == []
     assert made > 0
+
+
+def test_nothing_else_of_the_probe_asks_for_all_objects() -> None:
+    files = Path(all_objects.__file__).parent.rglob("*.py")
+    asking = {one.name for one in files if "get_objects" in one.read_text()}
+    assert asking == {"all_objects.py"}
