@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from .all_objects import all_of
 from .switched import Switched
 
 NO_TASK: Final = -1
@@ -58,6 +59,13 @@ def compiles() -> bool:
         return True
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     return any(one is not None for one in getattr(frames, "cached_backends", {}).values())
+
+
+def holds_compiled() -> bool:
+    """Whether there is anything that was to be compiled, but for what `gc.freeze()` hides."""
+    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+    kind: Any = getattr(frames, "OptimizeContext", None)
+    return kind is not None and bool(all_of((kind,)))
 
 
 def before_gradients(roots: Any) -> None:

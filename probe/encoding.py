@@ -29,6 +29,7 @@ SETTINGS: Final = (
     "step_operations",
     "groups",
     "alike_groups",
+    "breakable_filters",
 )
 """The fields of `settings.Settings` in their order, which a test holds together."""
 

@@ -17,6 +17,7 @@ from .dispatch_modes import (
     OTHERS,
     ModeOn,
     compiles,
+    holds_compiled,
     innermost_mode,
     is_captured,
     is_in_backward,
@@ -112,7 +113,7 @@ def _why_not() -> str:
         return "a dispatch mode of the program's is on"
     if is_captured():
         return "a CUDA graph is being captured"
-    if compiles():
+    if compiles() or holds_compiled():
         return "the program compiles: give them, probe.units(flops=...)"
     return ""
 

@@ -341,3 +341,6 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     alike_groups: int | None = None
     """Groups of parameters of the optimizer; and how many could be one with another, whose settings
     are the same (None of more than are compared)."""
+    breakable_filters: int | None = None
+    """On the CPU, weights of single pixels with so few channels that oneDNN may break them in
+    channels_last."""

@@ -111,18 +111,21 @@ def types_now() -> Types:
     code of a tensor's subclass runs for it: of one that even its size is asked of, no bytes."""
     torch: Any = sys.modules.get("torch")
     tensor = getattr(torch, "Tensor", ())
-    counts: Counter[type] = Counter(types_of_all())
+    types = types_of_all()
+    kinds = dict(zip(map(id, types), types, strict=True))  # a metaclass may hash as it likes
     held: dict[type, int] = {}
     if isinstance(tensor, type):
-        subclasses = (kind for kind in counts if issubclass(kind, tensor))
+        subclasses = (kind for kind in kinds.values() if issubclass(kind, tensor))
         held = {kind: 0 for kind in subclasses if runs_no_code(kind, torch)}
     if held:
         past_overrides(torch, lambda wanted: _add_host_bytes(all_of(wanted), wanted), held)
     names: Types = {}
-    for kind, count in counts.items():
+    bytes_of = {id(kind): count for kind, count in held.items()}
+    for place, count in Counter(map(id, types)).items():
+        kind = kinds[place]
         name = f"{kind.__module__}.{kind.__qualname__}"
         before = names.get(name, (0, 0))
-        names[name] = before[0] + count, before[1] + held.get(kind, 0)
+        names[name] = before[0] + count, before[1] + bytes_of.get(place, 0)
     return names
 
 

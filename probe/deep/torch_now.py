@@ -42,7 +42,7 @@ def _is_prepared() -> bool:
     if module is None or "ProfilerStep" not in getattr(tracker, "_step_dict", ()):
         return False
     kind, warming = module.profile, module.ProfilerAction.WARMUP
-    found = all_of(frozenset(_with_subclasses(kind)))
+    found = all_of(_with_subclasses(kind))
     return any(getattr(one, "current_action", None) is warming for one in found)
 
 

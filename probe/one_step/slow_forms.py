@@ -92,7 +92,7 @@ def full_products(step: Step) -> Needless | None:
             halves += half
             if not made.issuperset(full):
                 meant.add(one.node)
-            elif not half and len(full) > 1 and one.of_node not in meant - {NOWHERE}:
+            elif not half and len(full) > 1 and not (one.in_backward and one.of_node in meant):
                 found.append(one)
         made |= {each.storage for each in one.makes} - {each.storage for each in one.reads}
     return sum_of(found) if halves else None
@@ -107,7 +107,7 @@ def castable_ns(step: Step) -> int:
         if forward and (one.name in CASTABLE or one.name.startswith(ATTENDS)):
             nodes.add(one.node)
             taken += one.ns
-        elif one.of_node in nodes - {NOWHERE}:
+        elif one.of_node != NOWHERE and one.of_node in nodes:
             taken += one.ns
     return taken
 

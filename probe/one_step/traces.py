@@ -17,6 +17,7 @@ from ..dispatch_modes import (
     ANOTHER,
     ModeOn,
     compiles,
+    holds_compiled,
     is_captured,
     is_in_backward,
 )
@@ -93,8 +94,6 @@ class StepTraces:
         """What each step has shown, in the order of what its operations took."""
         self._compile: Any = None
         """`torch.compile`, where ours stands for it."""
-        self._has_compiled = False
-        """It had compiled something when it was last asked for: a reset of dynamo's clears that."""
         self._bears: bool | None = None
         """Tensors of the program's own types may be made below a mode; None before that was tried.
         """
@@ -103,12 +102,12 @@ class StepTraces:
         self.is_over = are_commands_off()
 
     def ask(self) -> None:
-        """Trace a step, where one is due. Called by the publisher, on whose thread no handler of
-        the program's raises while a mode is tried out, which it would leave on."""
+        """Trace a step, where one is due. Called by the publisher, which has time to look for what
+        was compiled, and on whose thread no handler of the program's raises while a mode is tried
+        out, which it would leave on."""
         if not self._recorder.on or self.is_over or self._recorder.now_ns() < self._again_ns:
             return
-        self._has_compiled = self._has_compiled or compiles()
-        if self._has_compiled:
+        if holds_compiled():
             self._again_ns = self._recorder.now_ns() + AFTER_FAILURE_NS
         else:
             if self._bears is None:

@@ -165,7 +165,7 @@ class Formats:
         cut = _cut(layer, most)
         factor = count * layer.flops / cut.flops
         offered = self._offered.intersection(formats_of(cut))
-        if not multiplies_bf16(torch):
+        if not multiplies_bf16(torch) or (isinstance(cut, Convolution) and cut.is_broken_in_bf16):
             offered -= {Format.BF16}
         with torch.enable_grad():  # else an LSTM keeps nothing for its backward
             runs = {form: cut.made(form) for form in forms if form in offered}

@@ -109,6 +109,8 @@ class Convolution(NamedTuple):
         where one is too large."""
         if not self.how.transposed and self.how.groups == 1:
             channels = _fitting(self.result[1], self.flops, flops, FEWEST_CHANNELS)
+            if channels < self.result[1]:
+                channels -= channels % VECTOR  # others break in bf16
             result = (self.result[0], channels, *self.result[2:])
             self = self._replace(weight=(channels, *self.weight[1:]), result=result)
         samples, lines, *rest = self.operand[0], self.operand[2], *self.operand[3:]

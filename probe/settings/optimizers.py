@@ -209,8 +209,8 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
     """What an optimizer's groups hold. 1 us a tensor and 5 us a group, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
-    parameters = on_host = filters = depthwise = 0
-    volumes = sparse = broken = False
+    parameters = on_host = filters = depthwise = breakable = 0
+    volumes = sparse = False
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if is_lazy(parameter):
@@ -224,7 +224,7 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
                 plain, alone, may_break = _filter(parameter)
                 filters += plain
                 depthwise += alone
-                broken |= may_break
+                breakable += may_break and parameter.device.type == "cpu"
             place = parameter.dtype, parameter.device
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
@@ -242,8 +242,9 @@ def facts_of(optimizer: Any) -> dict[str, Any]:
         "parameter_device": None if device is None else device.type,
         "capability": _capability(device),
         "host_parameters": on_host,
-        "filters": 0 if volumes or broken else filters,
+        "filters": 0 if volumes else filters,
         "depthwise_filters": depthwise,
+        "breakable_filters": breakable,
     }
 
 

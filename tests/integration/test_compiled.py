@@ -101,18 +101,22 @@ def _are_the_same(bare: Any, watched: Any) -> None:
     assert breaks == bare_breaks
 
 
-def test_what_is_to_be_compiled_is_known() -> None:
-    """What is switched off for it is not."""
+def test_what_was_compiled_is_known_after_a_reset() -> None:
+    """Counters and backends are empty then."""
     script = """
         import torch
-        from gpuwatch.probe.dispatch_modes import compiles
-        print(compiles())
+        from gpuwatch.probe.dispatch_modes import compiles, holds_compiled
+        print(compiles(), holds_compiled())
         import torch._dynamo
         torch.compiler.disable(lambda: None)
-        print(compiles())
-        torch.compile(lambda x: x + 1, backend="eager")
-        print(compiles())
+        print(compiles(), holds_compiled())
+        compiled = torch.compile(lambda x: x + 1, backend="eager")
+        print(compiles(), holds_compiled())
+        compiled(torch.ones(2))
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        print(compiles(), holds_compiled())
     """
     run = [sys.executable, "-c", dedent(script)]
     printed = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-    assert printed.split() == ["False", "False", "True"]
+    assert printed.split() == [*4 * ["False"], "True", "True", "False", "True"]

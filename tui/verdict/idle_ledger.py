@@ -40,14 +40,13 @@ from .gpu_clock import (
 )
 from .on_device import OnDevice, counted_by, idle_of, on_device, paired
 from .pauses import epoch_parts, shared_starts
-from .place_names import function_of
 from .reading_functions import reads_results
 from .statistics import Share, at_most
 from .step_time import between_of, host_phases, issued_of, named_ns, spent
 from .thresholds import causes
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR
-from .traced_places import traced_forward
+from .traced_places import shown, traced_forward
 from .unmarked_evaluation import evaluating_pauses
 from .window import RunFacts, StepWindow
 
@@ -165,11 +164,11 @@ def _apart(window: StepWindow) -> float:
     seen = traced_forward(window)
     if seen is None or seen.on_host is None:
         return 0.0
-    function = seen.on_host.place.rpartition(" (")[0]
+    function = shown(seen.on_host.place).rpartition(":")[0]
     apart = share_seen(
         window,
         lambda one: (
-            function_of(one.frame) == function
+            shown(one.frame).rpartition(":")[0] == function
             and computing(one)
             and not works_on_host(one)
             and not fetches(one)

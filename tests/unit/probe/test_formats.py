@@ -22,6 +22,7 @@ from gpuwatch.probe.settings.formats import (
 from gpuwatch.probe.settings.layers import (
     Convolution,
     Format,
+    How,
     MatrixProduct,
     Recurrent,
     formats_of,
@@ -263,6 +264,16 @@ def test_a_dilated_convolution_of_no_whole_vectors_keeps_a_net_from_bf16(
     monkeypatch.setattr(formats, "multiplies_bf16", lambda _: True)
     assert tried(planned(net_of(dilated), tick_ns=1_000))[FORMATS]
     assert (Format.BF16 in forms) == is_tried
+
+
+def test_what_is_cut_has_whole_vectors_of_channels() -> None:
+    """A dilated convolution of 256 channels was tried with 100, which oneDNN may break."""
+    how = How((1, 1), (2, 2), (2, 2), False, (0, 0), 1)
+    whole = Convolution(
+        (8, 256, 56, 56), (256, 256, 3, 3), (8, 256, 56, 56), how, True, *4 * (True,)
+    )
+    for most in (3 * 10**8, 5 * 10**8, 10**9, 7 * 10**9):
+        assert not whole.at_most(most).is_broken_in_bf16
 
 
 def test_what_cannot_be_cut_is_not_tried() -> None:

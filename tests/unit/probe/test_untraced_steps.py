@@ -53,16 +53,11 @@ def test_a_mode_that_lies_on_ours_is_waited_for() -> None:
         assert not is_on()
 
 
-def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And one that had compiled: a reset of dynamo's forgets it."""
+@pytest.mark.parametrize("asked", ["compiles", "holds_compiled"])
+def test_a_program_that_compiles_is_left_alone(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
     with watched() as run:
         loop = Loop(run)
-        monkeypatch.setattr(traces, "compiles", lambda: True)
-        loop.traces.ask()
-        loop.step(WARM + 2)
-        assert loop.found() is None
-        monkeypatch.setattr(traces, "compiles", lambda: False)
-        run.clock.now_ns += 2 * traces.AFTER_FAILURE_NS
+        monkeypatch.setattr(traces, asked, lambda: True)
         loop.traces.ask()
         loop.step(WARM + 2)
         assert loop.found() is None

@@ -360,3 +360,21 @@ def test_a_teacher_below_a_librarys_trainer_is_no_evaluation(tmp_path: Path) -> 
     stack = ("<module> (train.py:8)", trainer, "compute_loss (train.py:4)")
     assert not source.of((*stack, NET)).evaluates
     assert not source.of((*stack, *SOLVER, NET)).evaluates
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "[q.mul_(.99).add_(p) for p, q in zip(net.parameters(), ema.parameters())]",
+        "ema.update(net)",
+        "update_bn(found, net)",
+        "replay.fill(net)",
+        "codes = refit(quantizer, x)",
+    ],
+)
+def test_what_changes_something_beside_an_evaluation_is_none(tmp_path: Path, block: str) -> None:
+    """In a block of its own without gradients, below the same condition."""
+    (tmp_path / "train.py").write_text(RANKED.replace("rank = ranks(found, held_out)", block))
+    source = SourceStructure(SourceLines([tmp_path]))
+    assert source.of(("<module> (train.py:8)", NET)).evaluates
+    assert not source.of(("<module> (train.py:10)", "updates (train.py:40)")).evaluates

@@ -4,7 +4,7 @@ on reads, as a test in each step or a sample every hundred. No function and no m
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 from ...verdict.syntax import name_of, root_of
 from .places import LOOPS, Place, holds, learns
@@ -59,19 +59,42 @@ def _only_looks(block: Sequence[ast.stmt], order: Sequence[ast.stmt]) -> bool:
 
 def _without(statement: ast.stmt, line: int, without_grad: Says) -> list[list[ast.stmt]]:
     """The body of the outermost such `with` that holds the line. Before that, the same with those
-    that follow it below one condition: R-GCN ranks there what it has asked its net for."""
-    found: list[list[ast.stmt]] = []
+    that follow it below one condition and only name what they make of what it has made: R-GCN
+    ranks there what it has asked its net for."""
     for one in ast.walk(statement):
-        if not isinstance(one, (ast.With, ast.AsyncWith)):
-            continue
-        if not any(without_grad(item.context_expr) for item in one.items):
-            continue
-        follows = isinstance(statement, ast.If) and one.lineno > line
-        if follows if found else holds(one, line):
-            found.append(one.body)
-    if len(found) < 2:
-        return found
-    return [[each for body in found for each in body], found[0]]
+        if _is_without(one, without_grad) and holds(one, line):
+            made = set[str]().union(*map(_made, one.body))
+            more = [
+                each
+                for other in _behind(one, statement)
+                if _is_without(other, without_grad) and _names_alone(other.body, made)
+                for each in other.body
+            ]
+            return [[*one.body, *more], one.body] if more else [one.body]
+    return []
+
+
+def _is_without(one: ast.AST, without_grad: Says) -> TypeGuard[ast.With | ast.AsyncWith]:
+    if not isinstance(one, (ast.With, ast.AsyncWith)):
+        return False
+    return any(without_grad(item.context_expr) for item in one.items)
+
+
+def _behind(one: ast.stmt, statement: ast.stmt) -> Sequence[ast.stmt]:
+    """The statements of a condition's branch that follow one of it."""
+    if not isinstance(statement, ast.If):
+        return ()
+    branch = next((each for each in (statement.body, statement.orelse) if one in each), None)
+    return () if branch is None else branch[branch.index(one) + 1 :]
+
+
+def _names_alone(body: Sequence[ast.stmt], made: set[str]) -> bool:
+    """It reads what was made, and changes nothing but names."""
+    named = (
+        isinstance(one, ast.Assign) and all(isinstance(to, ast.Name) for to in one.targets)
+        for one in body
+    )
+    return all(named) and any(read(one) & made for one in body)
 
 
 def _updates(statement: ast.stmt) -> bool:

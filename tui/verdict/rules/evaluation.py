@@ -19,7 +19,7 @@ from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
 from ..statistics import Share
-from ..step_time import spent
+from ..step_time import spent, wall_of
 from ..thresholds.causes import EVALUATION_STARTS, RHYTHM_EVENTS, TARGET_BUDGET
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
@@ -147,6 +147,8 @@ HEADLINES: Final[dict[Unmarked, str]] = {
     "rollout": "rollouts take",
     "generation": "generation takes",
 }
+OTHER_EVALUATION: Final = 4.0
+"""Times as long as the longest step so far: none of those held one."""
 SMALL_BATCH: Final = 4
 """Times as large the training's batches are."""
 _UNDER: Final = "under torch.inference_mode()"
@@ -226,11 +228,15 @@ def _by_samples(window: StepWindow) -> Finding | None:
 
 
 def _is_first(window: StepWindow) -> bool:
-    """The step that is under way has lasted longer than all others of the window: there is no share
-    of it yet (24 batches of a first epoch lay ready and took 0.4 s, and evaluation "100 %")."""
+    """The step that is under way has lasted longer than all others of the window, and none before
+    it so long as to hold another evaluation: there is no share of it yet (24 batches of a first
+    epoch lay ready and took 0.4 s, and evaluation "100 %")."""
     now = window.open_step
-    lasted_s = None if now is None else now.step_age_s
-    return lasted_s is not None and 1e9 * lasted_s >= spent(window.steps).wall_ns
+    if now is None or now.step_age_s is None or window.ended or now.at_prompt:
+        return False
+    lasted_ns = 1e9 * now.step_age_s
+    longest_ns = max((wall_of(row) for row in window.all_recent), default=0)
+    return lasted_ns >= max(spent(window.steps).wall_ns, OTHER_EVALUATION * longest_ns)
 
 
 def _asked_for_one(places: Sequence[FrameShare]) -> str:

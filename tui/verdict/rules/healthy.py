@@ -203,13 +203,15 @@ def _gains_by_bf16(window: StepWindow, called: SmallOperations | None) -> bool:
 
 def by_channels_last(window: StepWindow) -> str | None:
     """The advice, with what it gave in nets whose forward is mostly convolutions, as this one's is
-    by samples; None for others, beside InstanceNorm, which has no kernel for that order, on a GPU,
-    and once it has been tried."""
+    by samples; None for others, beside InstanceNorm, which has no kernel for that order, beside
+    layers that oneDNN may break in it, on a GPU, and once it has been tried."""
     settings = window.settings
     if tried_formats(window) is not None:
         return None
     inside = forward_of_net(window)
     if window.gpu_present or settings is None or not settings.filters or not inside:
+        return None
+    if settings.breakable_filters:
         return None
     if share_where(inside, convolves) <= MOST_OF_IT * share_held(inside):
         return None

@@ -31,8 +31,12 @@ def threaded(window: RunFacts, feeding: Feeding) -> Explained | None:
     if use is None or not have or (feeding.workers or 0) < 2:
         return None
     other = use.other_threads_percent
-    shown = queue_for_cores(window, feeding) or cores_full(window)
-    if other is None or other < OTHER_THREADS or shown is None:
+    if other is None or other < OTHER_THREADS:
+        return None
+    shown = queue_for_cores(window, feeding)
+    if shown is None and (feeding.workers or 0) * (1 + other / 100) > have:
+        shown = cores_full(window)
+    if shown is None:
         return None
     text = f"each of {feeding.workers} workers uses {other:.0f}% of a core in threads beside the "
     text += f"one that makes its batches, on {cores(have)}"

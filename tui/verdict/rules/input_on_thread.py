@@ -26,7 +26,7 @@ from ..place_names import by_user_function, own_frame, path_of, place_evidence, 
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most
-from ..thresholds.hysteresis import CONTRIBUTOR, LEAST_LEFT
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE, LEAST_LEFT
 from ..window import StepWindow
 from .input_pattern import Explained, cheaper, named
 
@@ -40,6 +40,7 @@ INSTEAD: Final = (
     "those of an epoch at once"
 )
 MORE_MAKERS: Final = "more threads, or processes, that make batches ahead"
+CHEAPER_BATCHES: Final = "cheaper batches in the processes that make them"
 MADE_AHEAD: Final = re.compile(
     r"\.(get|result|recv\w*|imap\w*)\(|\bas_completed\(|\b(pool|executor|workers)\.\w*map\("
 )
@@ -108,7 +109,8 @@ def tireless(window: StepWindow) -> list[float]:
 def _of_more_makers(window: StepWindow, found: Finding) -> Finding:
     """Where each of the processes that make batches computes all the time, more of them give no
     more than there are cores for: of eight actors on 16 cores (MonoBeast beside an H200, ">10x")
-    sixteen gave 1.0 and 1.7x, and 2.1x with cheaper steps."""
+    sixteen gave 1.0 and 1.7x, and 2.1x with cheaper steps. Where no core is left these come
+    first, and give what they give."""
     makers, have = tireless(window), window.cores
     if not makers or not have or found.speedup is None:
         return found
@@ -117,8 +119,11 @@ def _of_more_makers(window: StepWindow, found: Finding) -> Finding:
     text = f"{len(makers)} processes that it started use {100 * used / len(makers):.0f}% of a core "
     text += f"each, of {cores(have)}"
     evidence = (*found.evidence, Evidence(text, "proc", used, "cores"))
-    bound = Forecast(most, 1.0, most)
-    return replace(found, evidence=evidence, speedup=most, speedup_is="bound", forecast=bound)
+    if most < speedup_of(ENTER_SHARE):
+        advice = (CHEAPER_BATCHES, *found.advice[1:])
+        return replace(found, evidence=evidence, advice=advice)
+    advice = (found.advice[0], CHEAPER_BATCHES)
+    return replace(found, evidence=evidence, advice=advice, forecast=Forecast(most, 1.0, most))
 
 
 def without_loader(fetching: Sequence[FrameShare]) -> tuple[str, str]:
@@ -184,10 +189,8 @@ def unmarked(window: StepWindow) -> Finding | None:
         without_loader(fetching),
         gain=gain_without("input", window) or gain_on_the_host(window, share.mean),
     )
-    if found.advice[0].startswith(MORE_MAKERS) and tireless(window):
-        return _of_more_makers(window, found)
-    if window.gpu_present or found.speedup is None:
-        return found
-    shares = share.mean, share.low, share.high
-    forecast = alone_on_cpu("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
-    return replace(found, forecast=forecast)
+    if not window.gpu_present and found.speedup is not None:
+        shares = share.mean, share.low, share.high
+        forecast = alone_on_cpu("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
+        found = replace(found, forecast=forecast)
+    return _of_more_makers(window, found) if found.advice[0].startswith(MORE_MAKERS) else found

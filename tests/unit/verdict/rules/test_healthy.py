@@ -215,6 +215,7 @@ def test_a_net_whose_forward_is_mostly_no_product_is_not_advised_bf16(
         ({"depthwise_filters": 1}, "relu (torch/nn/functional.py:9)", "1.1x in the middle"),
         ({"filters": 1, "depthwise_filters": 17}, "relu (torch/nn/functional.py:9)", "1.3 to 1.7x"),
         ({"filters": 0}, "relu (torch/nn/functional.py:9)", ""),
+        ({"breakable_filters": 1}, "relu (torch/nn/functional.py:9)", ""),
         ({"filters": None}, "relu (torch/nn/functional.py:9)", ""),
         ({}, "instance_norm (torch/nn/functional.py:9)", ""),
     ],

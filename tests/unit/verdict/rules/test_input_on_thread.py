@@ -69,7 +69,7 @@ def test_a_queue_that_runs_empty_needs_more_that_fill_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("makers", "cores", "most"), [(8, 16.0, 2.0), (8, 8.0, 1.0), (0, 16.0, None)]
+    ("makers", "cores", "most"), [(8, 16.0, 2.0), (8, 8.0, None), (0, 16.0, None)]
 )
 def test_more_processes_that_make_batches_give_no_more_than_there_are_cores_for(
     makers: int, cores: float, most: float | None
@@ -87,6 +87,7 @@ def test_more_processes_that_make_batches_give_no_more_than_there_are_cores_for(
     assert finding.forecast is not None
     if most is None:
         assert finding.forecast.speedup > 2
+        assert finding.advice[0].startswith("cheaper batches") == bool(makers)
     else:
         assert finding.forecast.speedup == pytest.approx(most)
         assert "8 processes that it started use 100% of a core each" in finding.evidence[1].text
