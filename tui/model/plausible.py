@@ -1,6 +1,6 @@
 """Figures that no run can have are refused on arrival, so that nothing later has to check."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -26,7 +26,17 @@ def is_plausible(batch: Batch) -> bool:
         and all(clock.every >= 1 for clock in batch.gpu_clocks)
         and all(one.kept <= one.positions > 0 for one in batch.padding)
         and all(one.longest <= one.length for one in batch.padding)
+        and (batch.settings is None or are_counted(_within(batch.settings)))
     )
+
+
+def _within(part: msgspec.Struct) -> Iterator[msgspec.Struct]:
+    """It, and all that it holds."""
+    yield part
+    for value in msgspec.structs.astuple(part):
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, msgspec.Struct):
+                yield from _within(one)
 
 
 def are_counted(rows: Iterable[msgspec.Struct]) -> bool:
@@ -36,11 +46,11 @@ def are_counted(rows: Iterable[msgspec.Struct]) -> bool:
 
 def _is_counted(part: msgspec.Struct) -> bool:
     values = msgspec.structs.astuple(part)
-    figures = [value for value in values if isinstance(value, int)]
+    figures = [value for value in values if isinstance(value, int | float)]
     if not figures or 0 <= min(figures) <= max(figures) < MOST:
         return True
     return all(
         0 <= value < MOST or (name.startswith(SIGNED) and -MOST < value < MOST)
         for name, value in zip(part.__struct_fields__, values, strict=True)
-        if isinstance(value, int)
+        if isinstance(value, int | float)
     )

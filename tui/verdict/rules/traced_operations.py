@@ -326,6 +326,8 @@ def traced_loop(window: StepWindow) -> Finding | None:
     loop = None if seen is None else seen.loop
     if seen is None or loop is None or not seen.host_us or not is_clocked(window):
         return None
+    if loop.turns < 2:
+        return None  # one turn is no loop
     if is_the_limit(window) and (
         window.gpu_present or loop.host_us > SMALL_US * max(1, loop.operations)
     ):
