@@ -51,6 +51,9 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     off around its loader. Its first batch is no part of that: it has to be made anyway."""
     shared_startup_ns: int = 0
     """That of steps in which the training's workers start as well, behind an epoch."""
+    evaluation_data_ns: int = 0
+    """Of `evaluation_ns`: waiting for batches of its loaders. As much again may hide where a
+    function is named as the evaluation, whose fetches are not looked at."""
 
 
 STEP_BOUNDS_S: Final = (

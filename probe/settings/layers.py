@@ -37,6 +37,8 @@ VECTOR: Final = 16
 pixels crashes in channels_last: 2, 3, 4, 8, 12, 14 and 15 do, 1, 16, 17, 20, 24, 28 and 31 not."""
 SAFE_CHANNELS: Final = 2 * VECTOR
 """From so many it is tried."""
+WIDE: Final = 8
+"""Of a depthwise kernel, half of what makes oneDNN hang: 15 numbers did, 14 did not."""
 FEWEST_TIMES: Final = 32
 """Of a recurrent layer that is cut."""
 PICTURE: Final = 4
@@ -102,7 +104,16 @@ class Convolution(NamedTuple):
         nobody's, the program is killed (torch 2.13: one process in 90 with 60 convolutions each,
         and with a fence behind each tensor 14 of 850 such layers: 17, 20, 30, 33 channels)."""
         dilated = any(step > 1 for step in self.how.dilation)
-        return dilated and any(channels % VECTOR for channels in self.weight[:2])
+        reads_beyond = dilated and any(channels % VECTOR for channels in self.weight[:2])
+        return reads_beyond or self._hangs_in_bf16
+
+    @property
+    def _hangs_in_bf16(self) -> bool:
+        """oneDNN never ends making code for a depthwise convolution in bf16 and channels_last whose
+        kernel has a line of 15 numbers or more, of 2 to 16 channels: EEGNet's hung in a trial
+        (torch 2.13)."""
+        depthwise = self.how.groups > 1 and self.weight[1] == 1
+        return depthwise and self.how.groups < SAFE_CHANNELS and self.weight[-1] >= WIDE
 
     def at_most(self, flops: int) -> "Convolution":
         """The same with fewer channels in its result, then of fewer samples, and of fewer lines

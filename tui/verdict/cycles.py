@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from ..steps import EvaluationCycle
-from .pauses import Pauses, training_restarts
+from .pauses import Pauses, evaluations, training_restarts
 from .statistics import Share
 from .step_time import pace_of, paused_of
 from .thresholds import causes as limits
-from .thresholds.hysteresis import LEAST_STEPS
+from .thresholds.hysteresis import ENTER_LOW, LEAST_STEPS
 from .window import StepWindow
 
 
@@ -75,6 +75,21 @@ def cycles(window: StepWindow) -> Cycles | None:
         is_regular=True,
     )
     return Cycles(pauses, count, epochs)
+
+
+def known_evaluations(window: StepWindow) -> Pauses | None:
+    """What evaluations cost, by whichever knows more: the recent steps, or whole cycles."""
+    found, whole = evaluations(window), cycles(window)
+    if whole is not None and (found is None or is_known_better(whole, found)):
+        return whole.pauses
+    return found
+
+
+def is_known_better(whole: Cycles, found: Pauses) -> bool:
+    """A window that holds no rhythm, or ends within a cycle, knows less than whole cycles do."""
+    if found.spacing_steps is None:
+        return True
+    return found.share.low <= ENTER_LOW < whole.pauses.share.low
 
 
 def _without_shared(window: StepWindow) -> tuple[EvaluationCycle, ...]:

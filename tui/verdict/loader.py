@@ -239,6 +239,15 @@ def training_loader(window: StepWindow) -> Loader | None:
     return next((one for one in window.loaders if not one.evaluation), None)
 
 
+def evaluates_the_same(window: StepWindow) -> Loader | None:
+    """An evaluation's loader whose dataset is of the training's kind; None without one."""
+    own = training_loader(window)
+    if own is None or own.dataset is None:
+        return None
+    alike = [one for one in window.evaluation_loaders if one.dataset == own.dataset]
+    return max(alike, key=lambda one: one.batches or 0, default=None)
+
+
 @lru_cache(maxsize=4)
 def feeding(window: StepWindow) -> Feeding | None:
     """The loader over the window; None when nothing was fetched. Worked out once a window."""

@@ -108,6 +108,14 @@ def evaluation_start_ns(window: StepWindow) -> float:
     return fmean(starts) if starts else 0.0
 
 
+def evaluation_data_part(window: StepWindow) -> float:
+    """Of evaluations, the part that waits for batches of their loaders, 0 to 1."""
+    rows = [row for row in warm_recent(window) if row.evaluation_ns]
+    whole_ns = sum(row.evaluation_ns for row in rows)
+    waits_ns = sum(row.evaluation_data_ns for row in rows)
+    return min(1.0, waits_ns / whole_ns) if whole_ns else 0.0
+
+
 def shared_starts(window: StepWindow) -> list[int]:
     """Start-up of evaluations' own workers, ns in each row of the window, where it falls into the
     same step as the restart of the training's. `persistent_workers` removes both, so that it is

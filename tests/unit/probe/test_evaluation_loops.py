@@ -19,7 +19,6 @@ from tests.unit.probe.held_clock import (
     Watched,
     loader_of,
     phases_ms,
-    steady,
     watched,
 )
 
@@ -49,7 +48,9 @@ def train(
 def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: bool) -> None:
     validation: DataLoader[torch.Tensor] = loader_of(run, rows=4, ms=6)
     train(run, validation, no_grad_around_the_loader)
-    assert steady(run) == [{**PLAIN, "evaluation": 24}] * 9
+    steps = run.steps()[1:]
+    assert [phases_ms(step) for step in steps] == [{**PLAIN, "evaluation": 24}] * 9
+    assert [step.evaluation_data_ns for step in steps] == [12_000_000] * 9, "two batches of 6 ms"
     assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
 
 

@@ -266,6 +266,20 @@ def test_a_dilated_convolution_of_no_whole_vectors_keeps_a_net_from_bf16(
     assert (Format.BF16 in forms) == is_tried
 
 
+@pytest.mark.parametrize(
+    ("channels", "width", "is_broken"),
+    [(4, 16, True), (16, 64, True), (4, 7, False), (32, 16, False)],
+)
+def test_a_wide_depthwise_convolution_of_few_channels_is_not_tried_in_bf16(
+    channels: int, width: int, is_broken: bool
+) -> None:
+    """oneDNN never ends making code for EEGNet's, which hung in a trial."""
+    how = How((1, 1), (0, width // 2), (1, 1), False, (0, 0), channels)
+    picture = (32, channels, 1, 750)
+    layer = Convolution(picture, (channels, 1, 1, width), picture, how, False, *4 * (True,))
+    assert layer.is_broken_in_bf16 == is_broken
+
+
 def test_what_is_cut_has_whole_vectors_of_channels() -> None:
     """A dilated convolution of 256 channels was tried with 100, which oneDNN may break."""
     how = How((1, 1), (2, 2), (2, 2), False, (0, 0), 1)

@@ -225,8 +225,9 @@ class Iterators:
         """What is pending was an evaluation's, with the batches that the step has counted."""
         for phase, pending_ns in enumerate(pending.ns):
             ns = cls._moved(step, phase, pending_ns)
-            if phase == STARTUP and pending.forked:
-                step.evaluation_startup_ns += min(pending.making_ns, ns)
+            making_ns = min(pending.making_ns, ns) if phase == STARTUP else 0
+            step.evaluation_startup_ns += making_ns if pending.forked else 0
+            step.evaluation_data_ns += ns - making_ns if phase in (DATA, STARTUP) else 0
         if pending.fetches:
             step.fetched_for_evaluation(pending.fetches, pending.samples)
 

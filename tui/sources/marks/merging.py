@@ -65,6 +65,7 @@ def _sum(steps: Sequence[Step]) -> Step:
         inference=steps[-1].inference,
         evaluation_startup_ns=sum(step.evaluation_startup_ns for step in steps),
         shared_startup_ns=sum(step.shared_startup_ns for step in steps),
+        evaluation_data_ns=sum(step.evaluation_data_ns for step in steps),
     )
 
 

@@ -30,8 +30,9 @@ PHASE_NAMES: Final = (
 class OpenStep:
     """Everything since the last step boundary. The phases partition it: their sum is its length."""
 
-    __slots__ = ("backwards", "data_max_ns", "evaluation_startup_ns", "fetches", "ns", "optimized",
-                 "optimizer_steps", "phases", "ready", "samples", "started_ns")  # fmt: skip
+    __slots__ = ("backwards", "data_max_ns", "evaluation_data_ns", "evaluation_startup_ns",
+                 "fetches", "ns", "optimized", "optimizer_steps", "phases", "ready", "samples",
+                 "started_ns")  # fmt: skip
 
     def __init__(self, started_ns: int) -> None:
         self.started_ns = started_ns
@@ -45,6 +46,7 @@ class OpenStep:
         self.ready: int | None = None
         self.data_max_ns = 0
         self.evaluation_startup_ns = 0
+        self.evaluation_data_ns = 0
         self.optimized = False
         """An optimizer has stepped, so the next fetch is a new step's."""
 
@@ -91,6 +93,7 @@ class OpenStep:
             inference,
             self.evaluation_startup_ns,
             self.evaluation_startup_ns if startup else 0,
+            self.evaluation_data_ns,
         )
 
     def so_far(self, kind: int, since_ns: int, user_phase: str | None, evaluating: bool) -> Open:

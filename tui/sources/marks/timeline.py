@@ -37,8 +37,7 @@ class Timeline:
         self._step = OpenStep(0)
         self._kind = 0
         """The last mark that bounded an interval; 0 before the first."""
-        self._since_ns = 0
-        self._last: tuple[int, int] = (0, 0)
+        self._since_ns, self._last = 0, (0, 0)
         self._boundary = Boundary()
         self._overlays = Overlays()
         self._iterators = Iterators()
@@ -255,6 +254,7 @@ class Timeline:
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
         if self._evaluating:
             self.loaders.serves(iterator, evaluation=True)
+            self._step.evaluation_data_ns += ns
             return
         self._iterators.fetched(self._step, phase, ns, self._samples_of(iterator))
         self.ledger.belongs(iterator)

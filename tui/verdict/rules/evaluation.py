@@ -6,7 +6,7 @@ from math import ceil
 from typing import Final
 
 from ..code_places import main_places
-from ..cycles import Cycles, cycles
+from ..cycles import Cycles, cycles, is_known_better
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
 from ..forecast.interval import interval_of, seldom, with_interval
@@ -14,7 +14,13 @@ from ..format import ms, percent
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
 from ..on_device import idle_of, on_device
-from ..pauses import Pauses, evaluation_start_ns, evaluations, pause_evidence
+from ..pauses import (
+    Pauses,
+    evaluation_data_part,
+    evaluation_start_ns,
+    evaluations,
+    pause_evidence,
+)
 from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
@@ -22,7 +28,7 @@ from ..statistics import Share
 from ..step_time import spent, wall_of
 from ..thresholds.causes import EVALUATION_STARTS, RHYTHM_EVENTS, TARGET_BUDGET
 from ..thresholds.gpu import GPU_BUSY
-from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
+from ..thresholds.hysteresis import CONTRIBUTOR
 from ..unmarked_evaluation import (
     LITTLE_BEHIND,
     Unmarked,
@@ -41,16 +47,9 @@ def evaluation(window: StepWindow) -> Finding | None:
     found, whole = evaluations(window), cycles(window)
     if found is None and whole is None:
         return _by_samples(window)
-    if whole is not None and (found is None or _known_better(whole, found)):
+    if whole is not None and (found is None or is_known_better(whole, found)):
         return _by_cycles(window, whole)
     return None if found is None else _of_pauses(window, found)
-
-
-def _known_better(whole: Cycles, found: Pauses) -> bool:
-    """A window that holds no rhythm, or ends within a cycle, knows less than whole cycles do."""
-    if found.spacing_steps is None:
-        return True
-    return found.share.low <= ENTER_LOW < whole.pauses.share.low
 
 
 def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
@@ -67,6 +66,10 @@ def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:
         evidence = (*evidence, Evidence(text, "hook", starts_ns / 1e6, "ms"))
         kept = "make its loader once, with persistent_workers=True: workers start for each"
         advice = (advice[0], kept)
+    elif (part := evaluation_data_part(window)) >= MOSTLY_WAITS:
+        text = f"{percent(part)} of it waits for batches of its loader"
+        evidence = (*evidence, Evidence(text, "hook", part))
+        advice = (advice[0], f"make its batches once and keep them: they are {percent(part)} of it")
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("evaluation", window, found)
     finding = cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)
@@ -149,6 +152,8 @@ HEADLINES: Final[dict[Unmarked, str]] = {
 }
 OTHER_EVALUATION: Final = 4.0
 """Times as long as the longest step so far: none of those held one."""
+MOSTLY_WAITS: Final = 0.5
+"""Of an evaluation, the part from which on its loader's batches are what to change."""
 SMALL_BATCH: Final = 4
 """Times as large the training's batches are."""
 _UNDER: Final = "under torch.inference_mode()"

@@ -27,7 +27,7 @@ from ..on_device import OnDevice, on_device
 from ..place_names import place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare, StackPhase
-from ..statistics import share_of
+from ..statistics import added, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
@@ -41,6 +41,12 @@ from .input_many_threads import (
     oversubscribed,
     queue_for_cores,
     threaded,
+)
+from .input_of_evaluations import (
+    OF_ITEMS,
+    cheaper_first,
+    waits_of_evaluations,
+    with_evaluations,
 )
 from .input_on_host import or_kept_on_gpu
 from .input_on_thread import drawn_here, pinned_late, unmarked
@@ -213,8 +219,14 @@ def input_bound(window: StepWindow) -> Finding | None:
     steps = max(1, total.steps)
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
     waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
-    why = or_without_any(window, fed, explained(window, fed))
-    why = or_kept_on_gpu(window, fed, why)
+    gain = gain_without("input", window)
+    gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
+    why = explained(window, fed)
+    if (beside := waits_of_evaluations(window, why)) is not None:
+        gain = gain and with_evaluations(gain, beside)
+        both = gain.speedup if gain else speedup_of(added(share, beside).mean)
+        why = cheaper_first(fed, why, both)
+    why = or_kept_on_gpu(window, fed, or_without_any(window, fed, why))
     headline = f"GPU idle {percent(share.mean)} of each step, waiting for data"
     if device is None:
         headline = f"waiting for data takes {percent(share.mean)} of each step"
@@ -223,10 +235,12 @@ def input_bound(window: StepWindow) -> Finding | None:
         headline = f"starting {what} takes {percent(share.mean)} of the time"
     if window.gpu_present and device is None:
         headline += ", by the host's clock"
+    if beside is not None and why.sub in OF_ITEMS:
+        parts_of = f"{percent(share.mean)} in training, {percent(beside.mean)} in evaluations"
+        share = added(share, beside)
+        headline = f"waiting for data takes {percent(share.mean)} of the time: {parts_of}"
     fetched = _fetched(window)
     evidence = (*waited, *_shown(window, *_GIVEN_BACK), *fetched, *why.evidence)
-    gain = gain_without("input", window)
-    gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
     if gain is not None and fetched and window.gpu_present:
         gain = replace(gain, speedup_is="bound")
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)

@@ -3,12 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...messages import Loader
 from ..findings import Evidence
 from ..forecast.gain import gain_on_device, gain_without
 from ..forecast.interval import interval_of
 from ..format import size, times
-from ..loader import Feeding, training_loader
+from ..loader import Feeding, evaluates_the_same, training_loader
 from ..memory.trends import batch_room
 from ..step_time import spent
 from ..thresholds import causes as limits
@@ -92,7 +91,7 @@ def _evaluated_too(window: StepWindow, found: _Dataset, kept: float) -> _Both | 
     (DiffPool, 24 % in evaluation: 3.0x without, 7.9x measured and 7.2x so computed on an H200).
     None where that is hardly more, or no loader of an evaluation was seen to give the same kind of
     samples, of which as many fit."""
-    own, loader = training_loader(window), _evaluates_the_same(window)
+    own, loader = training_loader(window), evaluates_the_same(window)
     evaluated_ns = sum(row.evaluation_ns for row in window.steps)
     part = evaluated_ns / max(1, spent(window.steps).wall_ns)
     if part < CONTRIBUTOR or own is None or loader is None or not (own.batches and loader.batches):
@@ -104,14 +103,6 @@ def _evaluated_too(window: StepWindow, found: _Dataset, kept: float) -> _Both | 
     left = 1.0 / kept
     stays = max(LEAST_OF_EVALUATION, (left - part) / (1.0 - part))
     return _Both(1.0 / max(LEAST_LEFT, left - part * (1.0 - stays)), whole)
-
-
-def _evaluates_the_same(window: StepWindow) -> Loader | None:
-    own = training_loader(window)
-    if own is None or own.dataset is None:
-        return None
-    alike = [one for one in window.evaluation_loaders if one.dataset == own.dataset]
-    return max(alike, key=lambda one: one.batches or 0, default=None)
 
 
 def _only_copied(window: StepWindow, feeding: Feeding) -> _Dataset | None:
