@@ -52,8 +52,8 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shared_startup_ns: int = 0
     """That of steps in which the training's workers start as well, behind an epoch."""
     evaluation_data_ns: int = 0
-    """Of `evaluation_ns`: waiting for batches of its loaders. As much again may hide where a
-    function is named as the evaluation, whose fetches are not looked at."""
+    """Of `evaluation_ns`: waiting for batches of its loaders; not within a function or a phase that
+    is named as an evaluation, whose fetches are not looked at."""
 
 
 STEP_BOUNDS_S: Final = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import takewhile
 
 from ..steps import EvaluationCycle
@@ -77,19 +78,16 @@ def cycles(window: StepWindow) -> Cycles | None:
     return Cycles(pauses, count, epochs)
 
 
-def known_evaluations(window: StepWindow) -> Pauses | None:
-    """What evaluations cost, by whichever knows more: the recent steps, or whole cycles."""
+@lru_cache(maxsize=4)
+def best_known(window: StepWindow) -> Cycles | Pauses | None:
+    """What evaluations cost, by whole cycles where they know more than the recent steps do: those
+    hold no rhythm, or end within a cycle. Worked out once a window."""
     found, whole = evaluations(window), cycles(window)
-    if whole is not None and (found is None or is_known_better(whole, found)):
-        return whole.pauses
-    return found
-
-
-def is_known_better(whole: Cycles, found: Pauses) -> bool:
-    """A window that holds no rhythm, or ends within a cycle, knows less than whole cycles do."""
-    if found.spacing_steps is None:
-        return True
-    return found.share.low <= ENTER_LOW < whole.pauses.share.low
+    if whole is None or found is None:
+        return whole or found
+    seldom = found.spacing_steps is None
+    is_better = seldom or found.share.low <= ENTER_LOW < whole.pauses.share.low
+    return whole if is_better else found
 
 
 def _without_shared(window: StepWindow) -> tuple[EvaluationCycle, ...]:

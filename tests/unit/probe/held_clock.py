@@ -107,11 +107,11 @@ def partition_ns(step: Step) -> int:
 
 def phases_ms(step: Step) -> dict[str, float]:
     """The phases of a step that are not zero, ms."""
-    bounds = ("start_ns", "end_ns", "data_max_ns", "evaluation_data_ns")
+    no_phase = ("start_ns", "end_ns", "data_max_ns", "evaluation_data_ns")
     named = {
         name.removesuffix("_ns"): getattr(step, name) / MS
         for name in step.__struct_fields__
-        if name.endswith("_ns") and name not in bounds
+        if name.endswith("_ns") and name not in no_phase
     }
     named |= {name: ns / MS for name, ns in step.phases.items()}
     return {name: ms for name, ms in named.items() if ms}

@@ -225,9 +225,12 @@ class Iterators:
         """What is pending was an evaluation's, with the batches that the step has counted."""
         for phase, pending_ns in enumerate(pending.ns):
             ns = cls._moved(step, phase, pending_ns)
-            making_ns = min(pending.making_ns, ns) if phase == STARTUP else 0
-            step.evaluation_startup_ns += making_ns if pending.forked else 0
-            step.evaluation_data_ns += ns - making_ns if phase in (DATA, STARTUP) else 0
+            if phase == STARTUP:
+                making_ns = min(pending.making_ns, ns)
+                ns -= making_ns  # the rest is its first batch
+                step.evaluation_startup_ns += making_ns if pending.forked else 0
+            if phase in (DATA, STARTUP):
+                step.evaluation_data_ns += ns
         if pending.fetches:
             step.fetched_for_evaluation(pending.fetches, pending.samples)
 

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Final
 
 from ..code_places import main_places
-from ..cycles import Cycles, cycles, is_known_better
+from ..cycles import Cycles, best_known
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import Gain, gain_of_pauses, gain_without
 from ..forecast.interval import interval_of, seldom, with_interval
@@ -14,13 +14,7 @@ from ..format import ms, percent
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
 from ..on_device import idle_of, on_device
-from ..pauses import (
-    Pauses,
-    evaluation_data_part,
-    evaluation_start_ns,
-    evaluations,
-    pause_evidence,
-)
+from ..pauses import Pauses, evaluation_data_part, evaluation_start_ns, pause_evidence
 from ..place_names import by_user_function, own_frame, place_evidence
 from ..scoring import cause, speedup_of, state
 from ..stack_samples import FrameShare
@@ -44,12 +38,10 @@ from ..window import StepWindow
 def evaluation(window: StepWindow) -> Finding | None:
     """The amortised share of evaluations. A slow validation loader is part of it, and no reason to
     blame the training loader. Where no mark showed one (no loader, no switch), by samples."""
-    found, whole = evaluations(window), cycles(window)
-    if found is None and whole is None:
+    found = best_known(window)
+    if found is None:
         return _by_samples(window)
-    if whole is not None and (found is None or is_known_better(whole, found)):
-        return _by_cycles(window, whole)
-    return None if found is None else _of_pauses(window, found)
+    return _by_cycles(window, found) if isinstance(found, Cycles) else _of_pauses(window, found)
 
 
 def _of_pauses(window: StepWindow, found: Pauses) -> Finding | None:

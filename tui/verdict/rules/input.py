@@ -16,18 +16,20 @@ from ..cpu_wait import (
     taken_by_workers,
     thread_advice,
 )
+from ..cycles import Cycles, best_known
 from ..exposed_wait import exposed_parts
 from ..findings import Evidence, Finding, Forecast
-from ..forecast.gain import gain_on_the_host, gain_without
+from ..forecast.gain import Gain, gain_on_the_host, gain_without
 from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, ms, percent
 from ..idle_ledger import crowded, of_the_loader
-from ..loader import Feeding, WorkerPlan, feeding
+from ..loader import Feeding, WorkerPlan, evaluates_the_same, feeding, training_loader
 from ..on_device import OnDevice, on_device
+from ..pauses import evaluation_data_part
 from ..place_names import place_evidence
 from ..scoring import cause, speedup_of
 from ..stack_samples import FrameShare, StackPhase
-from ..statistics import added, share_of
+from ..statistics import Share, added, share_of, times
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
@@ -41,12 +43,6 @@ from .input_many_threads import (
     oversubscribed,
     queue_for_cores,
     threaded,
-)
-from .input_of_evaluations import (
-    OF_ITEMS,
-    cheaper_first,
-    waits_of_evaluations,
-    with_evaluations,
 )
 from .input_on_host import or_kept_on_gpu
 from .input_on_thread import drawn_here, pinned_late, unmarked
@@ -222,10 +218,10 @@ def input_bound(window: StepWindow) -> Finding | None:
     gain = gain_without("input", window)
     gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
     why = explained(window, fed)
-    if (beside := waits_of_evaluations(window, why)) is not None:
-        gain = gain and with_evaluations(gain, beside)
+    if (beside := _waits_of_evaluations(window, why)) is not None:
+        gain = gain and _with_evaluations(gain, beside)
         both = gain.speedup if gain else speedup_of(added(share, beside).mean)
-        why = cheaper_first(fed, why, both)
+        why = _cheaper_first(fed, why, both)
     why = or_kept_on_gpu(window, fed, or_without_any(window, fed, why))
     headline = f"GPU idle {percent(share.mean)} of each step, waiting for data"
     if device is None:
@@ -255,6 +251,46 @@ def input_bound(window: StepWindow) -> Finding | None:
     if forecast is None and gain is not None and not window.gpu_present:
         forecast = _on_cpu(window, finding, gain.speedup)
     return replace(finding, forecast=forecast)
+
+
+# Evaluations wait for batches that are made as the training's are: cheaper ones serve both.
+
+OF_ITEMS: Final = frozenset({"serial", "workers", "cpu-bound"})
+"""Why the training waits, where it is what a batch costs to make."""
+
+
+def _waits_of_evaluations(window: StepWindow, why: Explained) -> Share | None:
+    """Part of the run's time that evaluations wait for batches of the same kind of dataset, made as
+    the training's are, by workers or by the training thread; None where that is hardly any. Behind
+    a wait of the host's a GPU may still be at work: then the least is nothing."""
+    own, loader = training_loader(window), evaluates_the_same(window)
+    if own is None or loader is None or why.sub not in OF_ITEMS:
+        return None
+    if bool(own.num_workers) != bool(loader.num_workers):
+        return None
+    found = best_known(window)
+    if found is None:
+        return None
+    share = found.pauses.share if isinstance(found, Cycles) else found.share
+    waits = times(share, evaluation_data_part(window))
+    if waits.mean < CONTRIBUTOR:
+        return None
+    return replace(waits, low=0.0) if window.gpu_present else waits
+
+
+def _with_evaluations(gain: Gain, waits: Share) -> Gain:
+    """What no wait for batches gives, where a replay knows of the training's alone."""
+    return replace(gain, speedup=speedup_of(1.0 - 1.0 / gain.speedup + waits.mean))
+
+
+def _cheaper_first(feeding: Feeding, why: Explained, speedup: float) -> Explained:
+    """The same, with cheaper batches first where `speedup` by them is far more than what other
+    workers for the training's give. Batches that wait for something are hidden by workers alone."""
+    forecast = why.forecast
+    if forecast is None or feeding.sleeps or forecast.speedup >= limits.MOST_OF_THE_GAIN * speedup:
+        return why
+    more, less, *rest = why.advice
+    return replace(why, advice=(less, more, *rest), forecast=None)
 
 
 def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
