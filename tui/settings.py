@@ -189,6 +189,17 @@ class GatheredOperations(msgspec.Struct, frozen=True, array_like=True):
     """Of the layer that takes most: its rows or pixels, how many differ, and their widths."""
 
 
+class NewMemory(msgspec.Struct, frozen=True, array_like=True):
+    """Large tensors that a traced step made on a CPU."""
+
+    place: str
+    """Where the function that makes most of it makes most."""
+    bytes: int
+    """That function's, with its backward…"""
+    of_bytes: int
+    """…of all."""
+
+
 class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """Operations of one step that was traced, but those of loader and optimizer."""
 
@@ -230,6 +241,11 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     castable_us: int | None = None
     """What operations take that autocast computes in half precision, with their backward; None from
     a probe that does not say."""
+    picked: NeedlessOperations | None = None
+    """The backward of a choice of few numbers, whose gradient is mostly zeros."""
+    one_time: NeedlessOperations | None = None
+    """The direction of a recurrent layer that ends at the only time that is used."""
+    new_memory: NewMemory | None = None
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

@@ -8,7 +8,10 @@ from .functions import functions_of
 from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
 from .needless import Needless, by_zeros
+from .new_memory import new_memory
+from .one_time import one_time
 from .operation import NOWHERE, Step, Work, is_all_on_host
+from .picked import picked
 from .product_order import costly_order
 from .slow_forms import Transforms, castable_ns, full_products, slow_transforms
 from .zeroed import zeroed
@@ -71,6 +74,9 @@ class Summary(NamedTuple):
     transforms: Row | None = None
     zeroed: Row | None = None
     castable_us: int | None = None
+    picked: Row | None = None
+    one_time: Row | None = None
+    new_memory: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -131,10 +137,11 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
     of_step = multiplied_out(step), costly_order(step), full_products(step), zeroed(step)
-    constant, repeated, unread, scattered, narrow, ordered, full, zero = (
-        None if one is None else _needless(step, one) for one in (*found, *of_step)
+    of_few = picked(step), one_time(step)
+    constant, repeated, unread, scattered, narrow, ordered, full, zero, chosen, once = (
+        None if one is None else _needless(step, one) for one in (*found, *of_step, *of_few)
     )
-    slow = slow_transforms(step)
+    slow, memory = slow_transforms(step), new_memory(step)
     return Summary(
         operations=len(step.operations),
         us=whole // 1000,
@@ -154,6 +161,9 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         zeroed=zero,
         castable_us=castable_ns(step) // 1000,
         transforms=None if slow is None else (*_needless(step, slow), slow.length),
+        picked=chosen,
+        one_time=once,
+        new_memory=None if memory is None else (_place(step, memory.place), *memory[1:]),
         **_beside_device(step),
     )
 

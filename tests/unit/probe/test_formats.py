@@ -280,6 +280,18 @@ def test_a_wide_depthwise_convolution_of_few_channels_is_not_tried_in_bf16(
     assert layer.is_broken_in_bf16 == is_broken
 
 
+@pytest.mark.parametrize(
+    ("size", "step", "is_broken"), [(1, 3, True), (1, 1, False), (3, 3, False)]
+)
+def test_a_volumes_kernel_that_skips_is_not_tried_in_bf16(
+    size: int, step: int, is_broken: bool
+) -> None:
+    how = How((step, 1, 1), (0, 2, 2), (1, 1, 1), False, (0, 0, 0), 1)
+    operand, result = (1, 67, 14, 8, 12), (1, 39, 5, 8, 12)
+    layer = Convolution(operand, (39, 67, size, 5, 5), result, how, True, *4 * (True,))
+    assert layer.is_broken_in_bf16 == is_broken
+
+
 def test_what_is_cut_has_whole_vectors_of_channels() -> None:
     """A dilated convolution of 256 channels was tried with 100, which oneDNN may break."""
     how = How((1, 1), (2, 2), (2, 2), False, (0, 0), 1)

@@ -8,7 +8,7 @@ from ..allocations import asked_of_device, empties_in_loop, warm_counts
 from ..code_places import EMPTYING_CALL, empties_cache, main_places, share_seen
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
-from ..format import percent
+from ..format import percent, size
 from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..on_device import idle_of, on_device
@@ -18,6 +18,7 @@ from ..scoring import cause
 from ..stack_samples import FrameShare
 from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
+from ..traced_places import shown, source, traced
 from ..window import StepWindow
 from .attention_weights import attention_weights
 from .distances import distances
@@ -27,6 +28,8 @@ from .traced_operations import traced_operations, unfused
 
 OWN_OPERATIONS: Final = 0.15
 """Part of the time, surely, from which a function's own operations are named beside page faults."""
+MOST: Final = 0.4
+"""Of all large tensors' bytes, of a function that is named: none other has so much."""
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
 
@@ -83,6 +86,21 @@ def allocator(window: StepWindow) -> Finding | None:
 
 
 def _with_place(window: StepWindow, found: Finding) -> Finding:
+    """With the function whose tensors these are, as a traced step has shown, or may be, as samples
+    have."""
+    seen = traced(window)
+    memory = None if seen is None else seen.new_memory
+    if memory is not None and memory.of_bytes and memory.bytes >= MOST * memory.of_bytes:
+        where = shown(memory.place)
+        text = f"{size(memory.bytes)} of {size(memory.of_bytes)} of large tensors in a traced step "
+        text += f"are made for {where}"
+        part = memory.bytes / memory.of_bytes
+        return replace(
+            found,
+            headline=f"{found.headline}, most of it for {where}",
+            evidence=(*found.evidence, Evidence(text, source(window), part)),
+            advice=(*found.advice, f"or make fewer or smaller tensors in {where}"),
+        )
     most = own_operations(window, OWN_OPERATIONS)
     if most is None:
         return found

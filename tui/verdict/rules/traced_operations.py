@@ -67,6 +67,19 @@ COSTLY_ORDER: Final = (
     "multiplies matrices in the costly one of two orders",
     "a @ (b @ c) for (a @ b) @ c, or the reverse, so that the matrix between is small",
 )
+PICKED: Final = (
+    "picked",
+    "goes back through a whole matrix of which few numbers are used",
+    "choose under torch.no_grad(), and compute what was chosen again, with a gradient",
+)
+ONE_TIME: Final = (
+    "one-time",
+    "goes through all times for a result of which the first is used",
+    "one input is all that it has read there: take out[:, -1, :hidden] and out[:, 0, hidden:], or "
+    "a layer of one direction",
+)
+OF_ONE_TIME: Final = (0.6, 0.0, 1.0)
+"""On a GPU, of half of what a layer takes both ways: cuDNN may do them side by side. A guess."""
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
 """In names of functions that hold a net's layers: a frozen one has a rule of its own."""
 ALL: Final = 0.8
@@ -127,6 +140,8 @@ def traced_operations(window: StepWindow) -> list[Finding]:
         (seen.zeroed, ZEROED),
         (seen.multiplied_out, MULTIPLIED_OUT),
         (seen.costly_order, COSTLY_ORDER),
+        (seen.picked, PICKED),
+        (seen.one_time, ONE_TIME),
     )
     found = [_needless(window, seen, one, *words) for one, words in named if one is not None]
     found += [_unlearned(window, seen, one) for one in seen.functions]
@@ -161,6 +176,8 @@ def _needless(
     text += f"{where}: {percent(part)} of their time{' on the host' if by_host else ''}"
     headline = f"{{share}} of each step {what}"
     goes = OF_ORDER if sub == COSTLY_ORDER[0] else BACK
+    if sub == ONE_TIME[0] and window.gpu_present:
+        goes = OF_ONE_TIME
     return _found(window, sub, (part, goes), headline, text, f"{instead}: {where}")
 
 

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.settings import AttentionWeights, RowProducts, Settings
+from gpuwatch.tui.settings import (
+    AttentionWeights,
+    NewMemory,
+    RowProducts,
+    Settings,
+    StepOperations,
+)
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.allocator import allocator
@@ -59,6 +65,17 @@ def test_a_function_whose_own_operations_take_long_is_named_beside_them(
     assert found is not None
     assert any("batch_hard" in one for one in found.advice) is named
     assert any("60 of 200" in one.text for one in found.evidence) is named
+
+
+@pytest.mark.parametrize(("part", "named"), [(0.6, True), (0.2, False)])
+def test_the_function_that_makes_most_of_it_is_named(part: float, named: bool) -> None:
+    memory = NewMemory("chamfer (/home/me/train.py:31)", round(part * 2**31), 2**31)
+    seen = StepOperations(1, 100, 100_000, 100_000, new_memory=memory)
+    found = faulting(settings=Settings(step_operations=seen))
+    assert found is not None
+    assert found.headline.endswith(", most of it for chamfer (train.py:31)") is named
+    assert any("smaller tensors in chamfer" in one for one in found.advice) is named
+    assert any("1.2 GiB of 2.0 GiB" in one.text for one in found.evidence) is named
 
 
 @pytest.mark.parametrize(

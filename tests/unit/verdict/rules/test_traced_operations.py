@@ -80,6 +80,8 @@ def found_in(seen: StepWindow) -> Finding:
         ("repeated", "computes again what the step has computed before"),
         ("unread", "computes what no operation reads"),
         ("zeroed", "computes what is then multiplied by 0"),
+        ("picked", "goes back through a whole matrix of which few numbers are used"),
+        ("one_time", "goes through all times for a result of which the first is used"),
         (
             "multiplied_out",
             "multiplies narrow weights out, for a layer that could take them in turn",
@@ -103,6 +105,12 @@ def test_products_in_the_costly_order_take_their_copies_with_them() -> None:
     assert found.headline == "83% of each step multiplies matrices in the costly one of two orders"
     assert found.sub == "costly-order"
     assert is_expected(8.0, found)
+
+
+def test_both_directions_of_a_gpus_layer_may_run_side_by_side() -> None:
+    found = found_in(on_gpu(one_time=needless(50_000)))
+    assert is_expected(1.05, found)
+    assert is_expected(1.8, found)
 
 
 def test_its_forecast_is_what_goes() -> None:

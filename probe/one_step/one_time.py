@@ -1,0 +1,119 @@
+"""Recurrent layers that go both ways, of whose results one time is used: at the last one, the
+direction that comes from there has read a single input."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from .needless import Needless
+from .operation import NOWHERE, Operation, Step, Value, Work
+
+ONE_WAY: Final = "mkldnn_rnn_layer"
+"""On a CPU: one direction of one layer, with times first…"""
+REVERSE: Final = 8
+"""…and whether it goes from the last: its argument, behind the operator's name."""
+BOTH_WAYS: Final = "_cudnn_rnn"
+"""On a GPU: all layers, in both directions…"""
+LAYERS, BATCH_FIRST, BIDIRECTIONAL, BATCH_SIZES = 10, 11, 14, 15
+JOINS: Final = frozenset({"cat", "stack"})
+FEWEST_TIMES: Final = 8
+
+
+class _Directions(NamedTuple):
+    """The last layer's results, both ways side by side."""
+
+    times: int
+    operations: tuple[Operation, ...]
+    """On a CPU forward and reverse; on a GPU one for both."""
+    part: float
+    """Of those of an operation that one direction takes."""
+    results: Value
+    states: tuple[int, ...]
+    """Storages of the last states, which are of all times."""
+
+
+def one_time(step: Step) -> Needless | None:
+    """What the direction takes that ends where the program looks, with its backward, but for its
+    first time."""
+    readers: dict[int, list[tuple[Operation, Value]]] = defaultdict(list)
+    for one in step.operations:
+        if one.work is not Work.VIEW and not one.in_backward:
+            for each in one.reads:
+                readers[each.storage].append((one, each))
+    ns = host_ns = 0.0
+    found: list[Operation] = []
+    for both in _directions(step, readers):
+        if any(readers[storage] for storage in both.states):
+            continue
+        at = _only_time(both, (each for _, each in readers[both.results.storage]))
+        if at is None:
+            continue
+        # The reverse one begins at the last time, the other at the first.
+        first = both.operations[-1 if at else 0]
+        own = [one for one in step.operations if one.of_node == first.node != NOWHERE]
+        part = both.part * (1.0 - 1.0 / both.times)
+        ns += part * sum(one.ns for one in (first, *own))
+        host_ns += part * sum(one.host_ns for one in (first, *own))
+        found += [first, *own]
+    return Needless(round(ns), round(host_ns), len(found), found[0].place) if found else None
+
+
+def _directions(
+    step: Step, readers: dict[int, list[tuple[Operation, Value]]]
+) -> Iterable[_Directions]:
+    for one in step.operations:
+        if one.in_backward:
+            continue
+        if one.name == BOTH_WAYS and _is_set(one, BIDIRECTIONAL) and not one.arguments[BATCH_SIZES]:
+            layers = one.arguments[LAYERS][1]
+            times = one.makes[0].view[1][1 if _is_set(one, BATCH_FIRST) else 0]
+            states = tuple(each.storage for each in one.makes[1:3])
+            yield _Directions(times, (one,), 0.5 / layers, one.makes[0], states)
+        if one.name == "cat" and len(one.reads) == len(("forward", "reverse")):
+            ways = tuple(_made_by(step, each) for each in one.reads)
+            both = tuple(way for way in ways if way is not None and way.name == ONE_WAY)
+            if [_is_set(way, REVERSE) for way in both] != [False, True]:
+                continue
+            if any(len(readers[way.makes[0].storage]) > 1 for way in both):
+                continue
+            last = [each.storage for way in both for each in way.makes[1:3]]
+            joined = [
+                reader for storage in last for reader, _ in readers[storage] if reader is not one
+            ]
+            if any(reader.name not in JOINS for reader in joined):
+                continue
+            states = tuple(each.storage for reader in joined for each in reader.makes)
+            yield _Directions(one.makes[0].view[1][0], both, 1.0, one.makes[0], states)
+
+
+def _made_by(step: Step, value: Value) -> Operation | None:
+    return next(
+        (
+            one
+            for one in step.operations
+            if one.makes and one.makes[0].storage == value.storage and one.work is not Work.VIEW
+        ),
+        None,
+    )
+
+
+def _is_set(one: Operation, argument: int) -> Any:
+    return one.arguments[argument] == ("bool", True)
+
+
+def _only_time(both: _Directions, read: Iterable[Value]) -> int | None:
+    """The time that all of these lie in, if it is the first or the last."""
+    each_time = prod(both.results.view[1]) // both.times
+    seen = set[int]()
+    for each in read:
+        if not each.is_strided:
+            return None
+        offset, sizes, strides = each.view[:3]
+        last = offset + sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
+        if offset // each_time != last // each_time:
+            return None
+        seen.add(offset // each_time)
+    if both.times < FEWEST_TIMES or len(seen) != 1 or not seen <= {0, both.times - 1}:
+        return None
+    return seen.pop()
