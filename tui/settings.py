@@ -246,6 +246,10 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     one_time: NeedlessOperations | None = None
     """The direction of a recurrent layer that ends at the only time that is used."""
     new_memory: NewMemory | None = None
+    one_hot: NeedlessOperations | None = None
+    """Products with rows of one 1 among zeros, which are made in the step."""
+    few_sorted: NeedlessOperations | None = None
+    """Sorts of which a small part is read."""
 
 
 class DiagonalSolves(msgspec.Struct, frozen=True, array_like=True):

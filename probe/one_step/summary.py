@@ -7,8 +7,9 @@ from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
 from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
-from .needless import Needless, by_zeros
+from .needless import Needless, by_zeros, sorted_for_few
 from .new_memory import new_memory
+from .one_hot import one_hot
 from .one_time import one_time
 from .operation import NOWHERE, Step, Work, is_all_on_host
 from .picked import picked
@@ -77,6 +78,8 @@ class Summary(NamedTuple):
     picked: Row | None = None
     one_time: Row | None = None
     new_memory: Row | None = None
+    one_hot: Row | None = None
+    few_sorted: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -137,10 +140,11 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
     of_step = multiplied_out(step), costly_order(step), full_products(step), zeroed(step)
-    of_few = picked(step), one_time(step)
-    constant, repeated, unread, scattered, narrow, ordered, full, zero, chosen, once = (
+    of_few = picked(step), one_time(step), one_hot(step), sorted_for_few(step)
+    constant, repeated, unread, scattered, *of_products, chosen, once, rows, few = (
         None if one is None else _needless(step, one) for one in (*found, *of_step, *of_few)
     )
+    narrow, ordered, full, zero = of_products
     slow, memory = slow_transforms(step), new_memory(step)
     return Summary(
         operations=len(step.operations),
@@ -163,6 +167,8 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         transforms=None if slow is None else (*_needless(step, slow), slow.length),
         picked=chosen,
         one_time=once,
+        one_hot=rows,
+        few_sorted=few,
         new_memory=None if memory is None else (_place(step, memory.place), *memory[1:]),
         **_beside_device(step),
     )

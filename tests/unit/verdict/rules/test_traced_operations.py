@@ -82,6 +82,7 @@ def found_in(seen: StepWindow) -> Finding:
         ("zeroed", "computes what is then multiplied by 0"),
         ("picked", "goes back through a whole matrix of which few numbers are used"),
         ("one_time", "goes through all times for a result of which the first is used"),
+        ("one_hot", "multiplies rows of one 1 among zeros by a matrix"),
         (
             "multiplied_out",
             "multiplies narrow weights out, for a layer that could take them in turn",
@@ -105,6 +106,13 @@ def test_products_in_the_costly_order_take_their_copies_with_them() -> None:
     assert found.headline == "83% of each step multiplies matrices in the costly one of two orders"
     assert found.sub == "costly-order"
     assert is_expected(8.0, found)
+
+
+def test_a_choice_takes_a_part_of_a_sort() -> None:
+    """The largest 32 of 20,000, on two cores: 11x by topk."""
+    found = found_in(on_cpu(few_sorted=needless(88_000)))
+    assert found.headline.endswith("sorts everything for a small part of it")
+    assert is_expected(4.0, found)
 
 
 def test_both_directions_of_a_gpus_layer_may_run_side_by_side() -> None:
