@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
+from .inverses import inverses
 from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
 from .needless import Needless, by_zeros, sorted_for_few
@@ -80,6 +81,7 @@ class Summary(NamedTuple):
     new_memory: Row | None = None
     one_hot: Row | None = None
     few_sorted: Row | None = None
+    inverses: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -140,8 +142,8 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
     of_step = multiplied_out(step), costly_order(step), full_products(step), zeroed(step)
-    of_few = picked(step), one_time(step), one_hot(step), sorted_for_few(step)
-    constant, repeated, unread, scattered, *of_products, chosen, once, rows, few = (
+    of_few = picked(step), one_time(step), one_hot(step), sorted_for_few(step), inverses(step)
+    constant, repeated, unread, scattered, *of_products, chosen, once, rows, few, inverse = (
         None if one is None else _needless(step, one) for one in (*found, *of_step, *of_few)
     )
     narrow, ordered, full, zero = of_products
@@ -169,6 +171,7 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
         one_time=once,
         one_hot=rows,
         few_sorted=few,
+        inverses=inverse,
         new_memory=None if memory is None else (_place(step, memory.place), *memory[1:]),
         **_beside_device(step),
     )

@@ -6,25 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from ...settings import FunctionTime, NeedlessOperations, StepOperations
+from ...settings import FunctionTime, StepOperations
 from ..findings import Evidence, Finding
 from ..forecast.interval import interval_of
 from ..format import percent
 from ..on_device import is_clocked, is_the_limit, share_of_net
-from ..scoring import cause, held_by, of_net, speedup_of
+from ..scoring import cause, held_by, speedup_of
 from ..statistics import Share, product, times, within_one
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..traced_places import FUSED, shown, source, traced
 from ..window import StepWindow
+from .needless_operations import in_trace, needless_operations
 from .needless_products import GATHERED, LAYER_FIRST
 
-BACK: Final = (0.95, 0.75, 1.0)
-"""Of what such operations took as they were timed one by one: a device does some beside others, and
-the caches are another's without them."""
-OF_ORDER: Final = (1.0, 0.75, 1.1)
-"""Of products in the costly order, what another takes less than was counted: the larger matrix is
-copied and freed as well. Attention without a softmax on two cores held 0.84 of a step's operations,
-and 0.87 went (8x)."""
 OF_ZEROS: Final = (0.9, 0.6, 1.0)
 """Of what the dense products took, as the sparse ones read each number that is not zero, with a row
 of the other: of 17 in a row of 40,000 hardly anything stays (H200)."""
@@ -37,67 +31,6 @@ LEFT: Final = 0.4
 OF_SCATTER: Final = (0.95, 0.5, 1.0)
 """Of it, by `F.embedding`: 262,144 rows of 5 on an H200 took 0.92 of a step, and 0.86 to 0.88 went;
 100,000 rows of 5 on two cores 20 ms, and 8.5 ms by that."""
-CONSTANT: Final = (
-    "constant",
-    "is computed anew, and was the same in each that was traced",
-    "compute it once, and again only where it changes",
-)
-REPEATED: Final = (
-    "repeated",
-    "computes again what the step has computed before",
-    "compute it once in a step, and pass it on",
-)
-UNREAD: Final = (
-    "unread",
-    "computes what no operation reads",
-    "leave it out, unless it is printed: no backward and no later operation was seen to use it",
-)
-ZEROED: Final = (
-    "zeroed",
-    "computes what is then multiplied by 0",
-    "leave it out while its weight is 0, with its backward",
-)
-MULTIPLIED_OUT: Final = (
-    "multiplied-out",
-    "multiplies narrow weights out, for a layer that could take them in turn",
-    "x @ W + x @ A @ B for x @ (W + A @ B), one narrow weight after the other",
-)
-COSTLY_ORDER: Final = (
-    "costly-order",
-    "multiplies matrices in the costly one of two orders",
-    "a @ (b @ c) for (a @ b) @ c, or the reverse, so that the matrix between is small",
-)
-PICKED: Final = (
-    "picked",
-    "goes back through a whole matrix of which few numbers are used",
-    "choose under torch.no_grad(), and compute what was chosen again, with a gradient",
-)
-ONE_TIME: Final = (
-    "one-time",
-    "goes through all times for a result of which the first is used",
-    "one input is all that it has read there: take out[:, -1, :hidden] and out[:, 0, hidden:], or "
-    "a layer of one direction",
-)
-ONE_HOT: Final = (
-    "one-hot",
-    "multiplies rows of one 1 among zeros by a matrix",
-    "F.embedding(index, weight.t()), or nn.Embedding: it reads the rows, and multiplies nothing",
-)
-FEW_SORTED: Final = (
-    "few-sorted",
-    "sorts everything for a small part of it",
-    "torch.topk for the first of a sort, torch.kthvalue or median for one",
-)
-OF_SORT: Final = (0.85, 0.5, 1.0)
-"""Of a sort, what choosing a few takes less: 32 of 20,000 by topk took a tenth (two cores)."""
-OF_ONE_TIME: Final = (0.6, 0.0, 1.0)
-"""On a GPU, of half of what a layer takes both ways: cuDNN may do them side by side. A guess."""
-GOES: Final = {
-    COSTLY_ORDER[0]: OF_ORDER,
-    FEW_SORTED[0]: OF_SORT,
-    ONE_TIME[0]: OF_ONE_TIME,
-}
-"""Of what was timed; of all others as `BACK` has it."""
 OF_A_NET: Final = re.compile(r"(forward|__call__|_call_impl)")
 """In names of functions that hold a net's layers: a frozen one has a rule of its own."""
 ALL: Final = 0.8
@@ -151,19 +84,7 @@ def traced_operations(window: StepWindow) -> list[Finding]:
     seen = traced(window)
     if seen is None or not seen.host_us or not is_clocked(window):
         return []
-    named = (
-        (seen.constant, CONSTANT),
-        (seen.repeated, REPEATED),
-        (seen.unread, UNREAD),
-        (seen.zeroed, ZEROED),
-        (seen.multiplied_out, MULTIPLIED_OUT),
-        (seen.costly_order, COSTLY_ORDER),
-        (seen.picked, PICKED),
-        (seen.one_time, ONE_TIME),
-        (seen.one_hot, ONE_HOT),
-        (seen.few_sorted, FEW_SORTED),
-    )
-    found = [_needless(window, seen, one, *words) for one, words in named if one is not None]
+    found = list(needless_operations(window, seen))
     found += [_unlearned(window, seen, one) for one in seen.functions]
     if is_the_limit(window):
         found += [_of_zeros(window, seen), _scattered(window, seen), _gathered(window, seen)]
@@ -181,26 +102,6 @@ def unfused(window: StepWindow) -> Finding | None:
     return max(filter(None, found), key=held_by, default=None)
 
 
-def _needless(
-    window: StepWindow,
-    seen: StepOperations,
-    needless: NeedlessOperations,
-    sub: str,
-    what: str,
-    instead: str,
-) -> Finding | None:
-    by_host = not is_the_limit(window)
-    part = needless.host_us / seen.host_us if by_host else needless.us / seen.us
-    where = shown(needless.place)
-    text = f"{needless.operations:,} of {seen.operations:,} operations of a traced step, most in "
-    text += f"{where}: {percent(part)} of their time{' on the host' if by_host else ''}"
-    headline = f"{{share}} of each step {what}"
-    goes = GOES.get(sub, BACK)
-    if sub == ONE_TIME[0] and not window.gpu_present:
-        goes = BACK
-    return _found(window, sub, (part, goes), headline, text, f"{instead}: {where}")
-
-
 def _unlearned(window: StepWindow, seen: StepOperations, one: FunctionTime) -> Finding | None:
     """On a GPU, a function that no gradient goes through: a grid that is made anew, metrics, the
     neighbours of points. On a CPU samples show it (`within_net`). Targets and augmentation are
@@ -216,7 +117,7 @@ def _unlearned(window: StepWindow, seen: StepOperations, one: FunctionTime) -> F
     text = f"{percent(part)} of the operations' time in a traced step is at {where}, "
     text += f"{percent(one.operation_us / max(1, one.us))} of it {one.operation}"
     headline = "{share} of each step is computed in a function that nothing is learned through"
-    return _found(
+    return in_trace(
         window, "unlearned", (part, OF_UNLEARNED), headline, text, f"{ELSEWHERE}: {where}"
     )
 
@@ -229,7 +130,7 @@ def _of_zeros(window: StepWindow, seen: StepOperations) -> Finding | None:
     text = f"{zeros.filled_ppm / 1e4:.2g}% of a matrix is not zero: the products with it take "
     text += f"{percent(part)} of the operations' time in a traced step"
     headline = "products with zeros take {share} of each step"
-    return _found(window, "zeros", (part, OF_ZEROS), headline, text, f"{SPARSE}: {where}")
+    return in_trace(window, "zeros", (part, OF_ZEROS), headline, text, f"{SPARSE}: {where}")
 
 
 def _unfused(window: StepWindow, seen: StepOperations, one: FunctionTime) -> Finding | None:
@@ -242,7 +143,7 @@ def _unfused(window: StepWindow, seen: StepOperations, one: FunctionTime) -> Fin
     text += f"copies: by their bytes one kernel takes {percent(one.fused_us / one.fusible_us)} of "
     text += "that"
     headline = "tensors that are made and read once take {share} of each step"
-    return _found(window, "unfused", (part, FUSED), headline, text, f"{FUSE} {where}")
+    return in_trace(window, "unfused", (part, FUSED), headline, text, f"{FUSE} {where}")
 
 
 def _scattered(window: StepWindow, seen: StepOperations) -> Finding | None:
@@ -252,7 +153,9 @@ def _scattered(window: StepWindow, seen: StepOperations) -> Finding | None:
     text = f"adding up the gradients of table[index] takes {percent(part)} of the operations' time "
     text += "in a traced step: each row is asked for often"
     headline = "the backward of an index takes {share} of each step"
-    return _found(window, "scatter", (part, OF_SCATTER), headline, text, f"{EMBEDDING}, in {where}")
+    return in_trace(
+        window, "scatter", (part, OF_SCATTER), headline, text, f"{EMBEDDING}, in {where}"
+    )
 
 
 def _gathered(window: StepWindow, seen: StepOperations) -> Finding | None:
@@ -265,7 +168,9 @@ def _gathered(window: StepWindow, seen: StepOperations) -> Finding | None:
     text += f"{early.outputs:,}: such layers take {percent(part)} of the operations' time in a "
     text += "traced step for the others"
     headline = "layers take {share} of each step for rows that are there already"
-    return _found(window, GATHERED, (part, OF_GATHERED), headline, text, f"{LAYER_FIRST}: {where}")
+    return in_trace(
+        window, GATHERED, (part, OF_GATHERED), headline, text, f"{LAYER_FIRST}: {where}"
+    )
 
 
 def _in_full(window: StepWindow, seen: StepOperations) -> Finding | None:
@@ -278,7 +183,7 @@ def _in_full(window: StepWindow, seen: StepOperations) -> Finding | None:
     precision = None if window.settings is None else window.settings.matmul_precision
     goes = OF_FULL_TF32 if precision in ("high", "medium") else OF_FULL
     headline = "products in fp32 beside others in half precision take {share} of each step"
-    return _found(window, "partly-full", (part, goes), headline, text, f"{CAST}: {where}")
+    return in_trace(window, "partly-full", (part, goes), headline, text, f"{CAST}: {where}")
 
 
 def _transforms(window: StepWindow, seen: StepOperations) -> Finding | None:
@@ -290,7 +195,7 @@ def _transforms(window: StepWindow, seen: StepOperations) -> Finding | None:
     headline = "Fourier transforms of a length with a large prime factor take {share} of each step"
     advice = f"pad with zeros to {quick_length(slow.length):,} (n=...), where another spacing of "
     advice += f"frequencies does no harm, as in a convolution: {where}"
-    return _found(window, "transforms", (part, OF_TRANSFORMS), headline, text, advice)
+    return in_trace(window, "transforms", (part, OF_TRANSFORMS), headline, text, advice)
 
 
 def quick_length(length: int) -> int:
@@ -336,25 +241,7 @@ def _deterministic(window: StepWindow, seen: StepOperations) -> Finding | None:
     beside = min(beside, MOST_BESIDE * part)
     most_goes = 1.0 + MOST_OF_BESIDE * beside / part
     goes = (OF_ORDERED + beside / part / 2, OF_ORDERED / 2, min(most_goes, 1.0 / part))
-    return _found(window, "deterministic", (part, goes), headline, text, DETERMINISTIC)
-
-
-def _found(
-    window: StepWindow,
-    sub: str,
-    part: tuple[float, tuple[float, float, float]],
-    headline: str,
-    text: str,
-    advice: str,
-) -> Finding | None:
-    """`part`: of the operations' time, and what of that goes: the mean, the least, the most."""
-    of_operations, goes = part
-    net = share_of_net(window)
-    share = product(net, times(Share(*goes), within_one(of_operations)))
-    if share.mean < CONTRIBUTOR:
-        return None
-    evidence = (Evidence(text, source(window), of_operations),)
-    return of_net(sub, share, headline.format(share=percent(share.mean)), evidence, (advice,))
+    return in_trace(window, "deterministic", (part, goes), headline, text, DETERMINISTIC)
 
 
 def traced_loop(window: StepWindow) -> Finding | None:

@@ -11,15 +11,12 @@ from gpuwatch.tui.settings import (
     GatheredOperations,
     HostCopies,
     LoopOperations,
-    NeedlessOperations,
     RowProducts,
     Settings,
     SlowTransforms,
-    StepOperations,
     ZeroProducts,
 )
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import compute, of_memory
 from gpuwatch.tui.verdict.rules.h2d import h2d
 from gpuwatch.tui.verdict.rules.needless_products import needless_products
@@ -33,92 +30,20 @@ from gpuwatch.tui.verdict.stack_samples import FrameShare, Stacks
 from gpuwatch.tui.verdict.traced_places import shown
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, window
-
-STEP: dict[str, Any] = {"forward_ms": 30, "backward_ms": 60, "optimizer_ms": 10}
-NET = 0.9
-PLACE = "Net.forward (/home/me/train.py:12)"
-NET_TIME = FunctionTime(PLACE, 90_000, 9_000, 60_000, 0, 20_000, 15_000, 400, "mm", 50_000)
-SEEN = StepOperations(1, 1_000, 100_000, 10_000, (NET_TIME,))
-SETTINGS = Settings(step_operations=SEEN)
-
-
-def needless(us: int, host_us: int = 0) -> NeedlessOperations:
-    return NeedlessOperations("graph (/home/me/train.py:7)", us, host_us, 20)
-
-
-def on_cpu(**seen: Any) -> StepWindow:
-    return window(
-        even(60, **STEP), settings=Settings(step_operations=structs.replace(SEEN, **seen))
-    )
-
-
-def on_gpu(busy: float = 99.0, lag_ms: float = 80.0, **seen: Any) -> StepWindow:
-    return gpu_window(
-        even(60, **STEP),
-        {**STEP, "lag_ms": lag_ms},
-        activity=activity(busy),
-        settings=Settings(step_operations=structs.replace(SEEN, **seen)),
-    )
-
-
-def is_expected(gain: float, found: Finding) -> bool:
-    """The forecast's interval holds it."""
-    forecast = found.forecast
-    return forecast is not None and forecast.low <= gain <= (forecast.high or gain)
-
-
-def found_in(seen: StepWindow) -> Finding:
-    (found,) = traced_operations(seen)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("constant", "is computed anew, and was the same in each that was traced"),
-        ("repeated", "computes again what the step has computed before"),
-        ("unread", "computes what no operation reads"),
-        ("zeroed", "computes what is then multiplied by 0"),
-        ("picked", "goes back through a whole matrix of which few numbers are used"),
-        ("one_time", "goes through all times for a result of which the first is used"),
-        ("one_hot", "multiplies rows of one 1 among zeros by a matrix"),
-        (
-            "multiplied_out",
-            "multiplies narrow weights out, for a layer that could take them in turn",
-        ),
-    ],
+from tests.unit.verdict.windows import even
+from tests.unit.verdict.with_traces import (
+    NET,
+    NET_TIME,
+    PLACE,
+    SEEN,
+    SETTINGS,
+    STEP,
+    found_in,
+    is_expected,
+    needless,
+    on_cpu,
+    on_gpu,
 )
-def test_what_need_not_be_is_the_verdict(name: str, words: str) -> None:
-    seen = on_cpu(**{name: needless(50_000)})
-    found = found_in(seen)
-    assert found.share == pytest.approx(NET * 0.5 * 0.95)
-    assert found.headline == f"43% of each step {words}"
-    assert found.advice[0].endswith(": graph (train.py:7)")
-    assert found.evidence[0].text.startswith("20 of 1,000 operations of a traced step, most in gr")
-    judged = Engine().judge(seen).finding
-    assert (judged.kind, judged.sub) == ("compute", name.replace("_", "-"))
-
-
-def test_products_in_the_costly_order_take_their_copies_with_them() -> None:
-    """Attention without a softmax on two cores: 8x by the other order."""
-    found = found_in(on_cpu(costly_order=needless(92_000)))
-    assert found.headline == "83% of each step multiplies matrices in the costly one of two orders"
-    assert found.sub == "costly-order"
-    assert is_expected(8.0, found)
-
-
-def test_a_choice_takes_a_part_of_a_sort() -> None:
-    """The largest 32 of 20,000, on two cores: 11x by topk."""
-    found = found_in(on_cpu(few_sorted=needless(88_000)))
-    assert found.headline.endswith("sorts everything for a small part of it")
-    assert is_expected(4.0, found)
-
-
-def test_both_directions_of_a_gpus_layer_may_run_side_by_side() -> None:
-    found = found_in(on_gpu(one_time=needless(50_000)))
-    assert is_expected(1.05, found)
-    assert is_expected(1.8, found)
 
 
 def test_its_forecast_is_what_goes() -> None:
