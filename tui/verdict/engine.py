@@ -156,7 +156,9 @@ class Engine:
         if fills and (top is None or top.kind in _OF_THE_GPU):
             # A run that ends for want of memory is worse off than one whose GPU could be faster.
             apart = [one for one in seen if one.kind not in _OF_THE_GPU]
-            return _verdict(growth[0], confidence_in_none(apart, window), seen, (), window)
+            sure = confidence_in_none(apart, window)
+            if sure >= limits.LEAST_SURE:
+                return _verdict(growth[0], sure, seen, (), window)
         if top is not None and (top.share or 0.0) >= gap_share:
             others = [one for one in seen if not self._selection.holds(one.kind)]
             sure = self._certainty.of(

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.settings import Settings
 from gpuwatch.tui.verdict.engine import Engine, _merged
@@ -12,6 +13,7 @@ from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.scoring import state
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.rules.test_fragmentation import seen as memory_in_pieces
 from tests.unit.verdict.runs import bursty_wait, steady_wait
 from tests.unit.verdict.windows import (
     S,
@@ -25,6 +27,7 @@ from tests.unit.verdict.windows import (
     watch,
     window,
 )
+from tests.unit.verdict.with_traces import SEEN, STEP, needless
 
 
 @pytest.mark.parametrize("share", [0.15, 0.3, 0.6])
@@ -132,6 +135,20 @@ def test_launching_a_fifth_and_waiting_for_data_a_seventh() -> None:
     assert judged.finding.share == pytest.approx(0.20, abs=0.01)
     beside = {one.kind: one.share for one in judged.contributors}
     assert beside["input"] == pytest.approx(0.15, abs=0.01)
+
+
+def test_memory_in_pieces_is_no_headline_beside_what_surely_takes_time() -> None:
+    """A generated run on an H200 was told of it, "0% sure"."""
+    engine, memory = Engine(), memory_in_pieces(0.3, 0.01).gpu_memory
+    of_step = {"data_ms": 15, **STEP}
+    shown = structs.replace(SEEN, constant=needless(40_000))
+    for known in range(30, 41):
+        rows, on_gpu = even(10 * known, **of_step), {**of_step, "lag_ms": 80.0}
+        more = {"gpu_memory": memory[:known], "settings": Settings(step_operations=shown)}
+        more |= {"activity": activity(85.0), "loaders": (loader(0),)}
+        judged = engine.judge(gpu_window(rows, on_gpu, **more))
+    assert judged.finding.kind == "compute"
+    assert "memory-growth" in [one.kind for one in judged.contributors]
 
 
 def test_a_load_that_an_item_exposes_is_one_or_the_other() -> None:

@@ -17,6 +17,7 @@ def seen(
     retries_a_step: float = 0.0,
     allocs_a_step: float | None = 0.0,
     peak: float = 0.95,
+    frees_a_step: float | None = None,
     **more: Any,
 ) -> StepWindow:
     """40 s of 10 steps each: so much of what is reserved lies in pieces, and so much of the most
@@ -36,6 +37,7 @@ def seen(
             ooms=0,
             inactive_split=None if split is None else round(split * 10 * GIB),
             device_allocs=None if allocs_a_step is None else round(10 * second * allocs_a_step),
+            device_frees=None if frees_a_step is None else round(10 * second * frees_a_step),
         )
         for second in range(1, 41)
     )
@@ -81,3 +83,15 @@ def test_no_fragmentation(split: float | None, retries: float, allocs: float | N
 
 def test_what_the_warm_up_asked_for_does_not_count() -> None:
     assert fragmentation(seen(0.3, 0.05, warm_step=390)) is None
+
+
+@pytest.mark.parametrize(
+    ("frees", "limit", "named"), [(70.0, 140, False), (0.1, 140, True), (70.0, 10, True)]
+)
+def test_a_cache_that_the_program_empties_is_in_no_pieces(
+    frees: float, limit: int, named: bool
+) -> None:
+    """Generated run 2391 on an H200, which empties it in each step, was said to be in pieces, with
+    130 GiB free. Where memory is full PyTorch empties it by itself."""
+    judged = seen(0.25, 0.0, 71.0, frees_a_step=frees, gpu_memory_limit_bytes=limit * GIB)
+    assert (fragmentation(judged) is not None) is named
