@@ -50,12 +50,17 @@ def spawned():
 
 if __name__ == "__main__":
     {first}
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context({context!r})
     both = [context.Process(target=spawned) for _ in range(2)]
     for one in both:
         one.start()
         time.sleep(0.05)
     time.sleep(600)
+"""
+PLAIN = """
+import os, time
+os.write(1, b"here %d\\n" % os.getpid())
+time.sleep(600)
 """
 JOINS = "threading.Thread(target=join, daemon=True).start()"
 JOIN = """
@@ -159,14 +164,20 @@ def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path
 
 @contextmanager
 def spawning(
-    folder: Path, does: str, first: str = "", lines_first: int = 2, **more: str
+    folder: Path,
+    does: str,
+    first: str = "",
+    lines_first: int = 2,
+    context: str = "spawn",
+    **more: str,
 ) -> Iterator[tuple[int, list[int]]]:
     """A process and the pids of the two that it has spawned, and of what they say, in the order in
     which they were started."""
     library = folder / "libtorch.so"
     library.write_bytes(b"\0" * 4096)
     script = folder / "train.py"
-    text = SPAWNS.format(library=str(library), does=does, first=first or "pass", join=JOIN)
+    how = {"does": does, "first": first or "pass", "join": JOIN, "context": context}
+    text = SPAWNS.format(library=str(library), **how)
     script.write_text(text)
     with running([sys.executable, str(script)], lines_first=lines_first, **more) as (parent, pids):
         yield parent.pid, sorted(pids, key=lambda pid: psutil.Process(pid).create_time())
@@ -186,6 +197,22 @@ def test_who_spawned_ranks_opens_the_first_of_them(tmp_path: Path, does: str, fi
     assert f"rank 1 is {ranks[1]}" in found.notes[1]
     assert themselves == ranks
     assert found.script == "train.py", "not the words that spawned it"
+
+
+def test_who_forks_trainings_opens_the_first_of_them(tmp_path: Path) -> None:
+    """As A3C's workers, which have their parent's own command line."""
+    first = "import probe; probe.install()"
+    with spawning(tmp_path, TRAINS, first, context="fork") as (parent, forks):
+        assert until(lambda: find_watchable(parent).pid == forks[0])
+        assert watched_now(parent, parent) == forks[0]
+        assert [find_watchable(pid).pid for pid in forks] == forks
+
+
+def test_a_fork_that_does_not_train_is_its_parents(tmp_path: Path) -> None:
+    first = "import probe; probe.install()"
+    with spawning(tmp_path, "pass", first, context="fork") as (parent, _):
+        assert find_watchable(parent).pid == parent
+        assert watched_now(parent, parent) == parent
 
 
 @pytest.mark.parametrize(
@@ -278,11 +305,14 @@ def test_a_pid_that_has_ended() -> None:
         find_watchable(process.pid)
 
 
-def test_ls_shows_what_it_lists_can_be_watched(tmp_path: Path) -> None:
-    """A process without a GPU and without a probe is nobody's business; by its pid it is."""
-    with running([sys.executable, str(toy(tmp_path))]) as (process, _):
+def test_ls_leaves_out_what_has_neither_a_gpu_nor_torch(tmp_path: Path) -> None:
+    """It is nobody's business; by its pid it is."""
+    script = tmp_path / "train.py"
+    script.write_text(PLAIN)
+    with running([sys.executable, str(script)]) as (process, _):
         listed = gpuwatch("ls", "--json")
         assert process.pid not in [json.loads(line)["pid"] for line in listed.stdout.splitlines()]
+        assert find_watchable(process.pid).pid == process.pid
 
 
 @pytest.mark.skipif(not can_unshare(), reason="needs unshare, and the right to use it")

@@ -67,7 +67,8 @@ def watched_now(pid: int, watched: int) -> int:
         return watched
     found.page.close()
     # What a training starts beside itself is none of its ranks.
-    is_rank = found.page.hello.rank is not None or SPAWNED in _words_of(found.pid)
+    words = _words_of(found.pid)
+    is_rank = found.page.hello.rank is not None or SPAWNED in words or words == _words_of(pid)
     return found.pid if is_rank or found.pid == pid else watched
 
 
@@ -287,10 +288,11 @@ def _numbered(found: Sequence[psutil.Process]) -> list[tuple[int, int]] | None:
     numbers = {rank for rank, _ in ranks}
     if len(ranks) == len(found) == len(numbers):
         return ranks
-    spawned = len({one.ppid() for one in found}) == 1 and all(
-        SPAWNED in one.cmdline() for one in found
-    )
-    if len(numbers) > 1 or not spawned:
+    parents = {one.ppid() for one in found}
+    if len(numbers) > 1 or len(parents) != 1:
+        return None
+    forked = _words_of(parents.pop())  # as A3C's workers, which have their parent's own words
+    if not all(SPAWNED in one.cmdline() or one.cmdline() == forked for one in found):
         return None
     return list(enumerate(one.pid for one in sorted(found, key=lambda one: one.create_time())))
 
