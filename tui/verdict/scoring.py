@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import sqrt
+from typing import Final
 
 from .code_places import fetching_unseen
 from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
@@ -15,6 +16,9 @@ from .thresholds import hysteresis as limits
 from .thresholds.causes import MACHINE_FULL
 from .thresholds.samples import LEAST_STACKS
 from .window import SampleWindow, StepWindow, Window
+
+MADE_AND_COPIED: Final = "made-and-copied"
+"""Of a host's cause that holds its copies to the GPU too (`rules.made_and_copied`)."""
 
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
@@ -145,6 +149,8 @@ def within_the_wall(top: Finding, others: Sequence[Finding]) -> list[Finding]:
     still holds more than the first says why it is not the first."""
     left, kept = 1.0 - (top.share or 0.0), []
     for one in others:
+        if top.sub == MADE_AND_COPIED and one.kind == "h2d":
+            continue  # the first holds all of it
         if one.share is None:
             kept.append(one)
             continue

@@ -45,6 +45,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 from .beside_the_net import beside_the_net, users_lines
 from .debugging import debugging
+from .made_and_copied import made_and_copied
 from .on_cpu import beside_gpu, on_cpu, traced_on_cpu
 from .within_net import TURNS, forecast_on_cpu, looped, unlearned
 
@@ -188,6 +189,8 @@ def within_phases(window: StepWindow) -> Finding | None:
         return None
     where = by_user_function(filter(works_on_host, main_places(window)))
     what = "launches nothing" if window.gpu_present else "computes no tensors"
+    if (both := made_and_copied(window, where[0], seen, share)) is not None:
+        return both
     found = cause(
         "host",
         None,
