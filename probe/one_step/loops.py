@@ -9,7 +9,7 @@ from .operation import NOWHERE, Operation, Step, Work
 
 LEAST_TURNS: Final = 16
 """Fewer are heads, scales, or nets of an ensemble."""
-MOST_LINES: Final = 8
+MOST_LINES: Final = 24
 """Lines that are followed through a step: those that take most of it on the host."""
 ALIKE: Final = 0.9
 """Of a line's operations, those whose rows have the sizes which most of them have: texts differ in
@@ -42,7 +42,7 @@ def largest_loop(step: Step) -> Loop | None:
     free = [
         place
         for place in often[:MOST_LINES]
-        if _are_alike(forward[place]) and _are_independent(step, place, turns[place])
+        if _are_alike(forward[place], turns[place]) and _are_independent(step, place, turns[place])
     ]
     functions: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place in free:
@@ -80,8 +80,9 @@ def _turns(operations: Iterable[Operation]) -> int:
     return min((count for count in counts if 2 * count >= most), default=0)
 
 
-def _are_alike(operations: list[Operation]) -> bool:
-    """In sizes and numbers; of the layers of a net each reads a weight of its own."""
+def _are_alike(operations: list[Operation], turns: int) -> bool:
+    """In sizes and numbers; of the layers of a net each reads a weight of its own, and each turn
+    reads those of the one before."""
     asked: dict[str, Counter[Any]] = defaultdict(Counter)
     weights: dict[str, set[int]] = defaultdict(set)
     for one in operations:
@@ -90,10 +91,16 @@ def _are_alike(operations: list[Operation]) -> bool:
         )
         asked[one.name][sizes, _fractions(one.arguments)] += 1
         weights[one.name] |= {each.storage for each in one.reads if each.is_weight}
-    if any(len(own) > 1 for own in weights.values()):
+    if any(len(own) > max(1, asked[name].total() // turns) for name, own in weights.items()):
         return False
-    usual = sum(max(each.values()) for each in asked.values())
+    # A line may ask for one operator several times in a turn, of several sizes.
+    usual = sum(_usual(each, turns) for each in asked.values())
     return usual >= ALIKE * len(operations)
+
+
+def _usual(asked: Counter[Any], turns: int) -> int:
+    most = max(1, asked.total() // turns)
+    return sum(count for _, count in asked.most_common(most))
 
 
 def _fractions(argument: Any) -> tuple[float, ...]:

@@ -225,6 +225,26 @@ def test_a_loop_whose_turns_do_not_need_each_other_is_found() -> None:
     assert found.operations >= 4 * 40
 
 
+def test_several_layers_of_a_line_are_the_same_in_each_turn() -> None:
+    """A variational RNN's decoder is called for each time, and no time needs what it returns."""
+    cell = nn.GRUCell(8, 8)
+    decoder = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+
+    def decoded() -> torch.Tensor:
+        hidden, loss = torch.zeros(4, 8), torch.zeros(())
+        for row in torch.randn(40, 8):
+            hidden = cell(row.expand(4, 8), hidden)
+            out = decoder(hidden)
+            loss = loss + out.square().sum()
+        return loss
+
+    step = Traced().step(lambda: decoded().backward())
+    found = loops.largest_loop(step)
+    assert found is not None
+    assert step.places[found.place].function.endswith("decoded")
+    assert found.operations >= 8 * 40, "two products, forward and backward, and what is between"
+
+
 def test_turns_that_need_the_one_before_are_no_such_loop() -> None:
     cell = nn.GRUCell(8, 8)
 

@@ -194,6 +194,10 @@ def test_on_a_cpu_a_loop_of_small_operations_is() -> None:
     assert found.share == pytest.approx(NET * 0.7 * 0.8 * 63 / 64)
     large = structs.replace(LOOP, operations=70)
     assert traced_loop(on_cpu(loop=large)) is None
+    # Tracing may make all of them longer than the step is: it is the step that counts.
+    times = {"us": 1_000_000, "host_us": 1_000_000}
+    slowly_traced = structs.replace(LOOP, host_us=700_000, operations=7_000)
+    assert traced_loop(on_cpu(**times, loop=slowly_traced)) is not None
 
 
 def test_a_gpu_that_is_the_limit_names_where_most_of_its_time_goes() -> None:
