@@ -46,6 +46,7 @@ def _is_for_few(inverse: Value, reading: list[Operation]) -> bool:
     """Whether all that reads it multiplies it by a few vectors."""
     for one in reading:
         others = [each for each in one.reads if each.storage != inverse.storage]
-        if one.name not in PRODUCTS or any(each.bytes * FEW > inverse.bytes for each in others):
+        few = others and all(each.bytes * FEW <= inverse.bytes for each in others)
+        if one.name not in PRODUCTS or not few:
             return False
     return bool(reading)

@@ -62,16 +62,21 @@ def one_time(step: Step) -> Needless | None:
 def _directions(
     step: Step, readers: dict[int, list[tuple[Operation, Value]]]
 ) -> Iterable[_Directions]:
+    made: dict[int, Operation] = {}
     for one in step.operations:
-        if one.in_backward:
+        if one.in_backward or one.work is Work.VIEW or not one.makes:
             continue
-        if one.name == BOTH_WAYS and _is_set(one, BIDIRECTIONAL) and not one.arguments[BATCH_SIZES]:
-            layers = one.arguments[LAYERS][1]
+        made[one.makes[0].storage] = one
+        known = len(one.arguments) > BATCH_SIZES  # else some are given by name
+        if one.name == BOTH_WAYS and known and _is_set(one, BIDIRECTIONAL):
+            layers = max(1, one.arguments[LAYERS][1])
+            if one.arguments[BATCH_SIZES]:
+                continue  # packed: what is last differs by the sequence
             times = one.makes[0].view[1][1 if _is_set(one, BATCH_FIRST) else 0]
             states = tuple(each.storage for each in one.makes[1:3])
             yield _Directions(times, (one,), 0.5 / layers, one.makes[0], states)
         if one.name == "cat" and len(one.reads) == len(("forward", "reverse")):
-            ways = tuple(_made_by(step, each) for each in one.reads)
+            ways = (made.get(each.storage) for each in one.reads)
             both = tuple(way for way in ways if way is not None and way.name == ONE_WAY)
             if [_is_set(way, REVERSE) for way in both] != [False, True]:
                 continue
@@ -87,23 +92,15 @@ def _directions(
             yield _Directions(one.makes[0].view[1][0], both, 1.0, one.makes[0], states)
 
 
-def _made_by(step: Step, value: Value) -> Operation | None:
-    return next(
-        (
-            one
-            for one in step.operations
-            if one.makes and one.makes[0].storage == value.storage and one.work is not Work.VIEW
-        ),
-        None,
-    )
-
-
-def _is_set(one: Operation, argument: int) -> Any:
-    return one.arguments[argument] == ("bool", True)
+def _is_set(one: Operation, argument: int) -> bool:
+    given: tuple[Any, ...] = one.arguments[argument : argument + 1]
+    return given == (("bool", True),)
 
 
 def _only_time(both: _Directions, read: Iterable[Value]) -> int | None:
     """The time that all of these lie in, if it is the first or the last."""
+    if both.times < FEWEST_TIMES:
+        return None
     each_time = prod(both.results.view[1]) // both.times
     seen = set[int]()
     for each in read:
@@ -111,9 +108,9 @@ def _only_time(both: _Directions, read: Iterable[Value]) -> int | None:
             return None
         offset, sizes, strides = each.view[:3]
         last = offset + sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
-        if offset // each_time != last // each_time:
+        if not each_time or offset // each_time != last // each_time:
             return None
         seen.add(offset // each_time)
-    if both.times < FEWEST_TIMES or len(seen) != 1 or not seen <= {0, both.times - 1}:
+    if len(seen) != 1 or not seen <= {0, both.times - 1}:
         return None
     return seen.pop()

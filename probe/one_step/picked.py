@@ -22,6 +22,9 @@ _KEEP_ZEROS: Final = """
 KEEP_ZEROS: Final = frozenset(_KEEP_ZEROS.split())
 """Where their operand is zero they make zeros, or a sum without them: what they do for those could
 be left out. A softmax's backward is none of these, nor is a norm's."""
+ENDS: Final = frozenset({"sum", "_cdist_backward", "bmm", "baddbmm", "mm"})
+"""What makes a gradient dense again. A pooling over times or points is no such choice: what lies
+before it is a layer, whose operators are none of these."""
 SUMS: Final = frozenset({"add", "sub"})
 LEAST_BYTES: Final = 65_536
 """Of such a gradient."""
@@ -29,8 +32,8 @@ LEAST_BYTES: Final = 65_536
 
 def picked(step: Step) -> Needless | None:
     """The backward of what came before a choice, up to where its gradient is dense again. A layer's
-    products with its weights are none of it: what goes in there is the net's. None where nothing
-    but the zeros themselves is made."""
+    products with its weights are none of it: what goes in there is the net's. None where it ends
+    in no sum over what was not chosen."""
     by_node: dict[int, list[Operation]] = defaultdict(list)
     for one in step.operations:
         if one.in_backward and one.work is not Work.VIEW:
@@ -53,7 +56,10 @@ def picked(step: Step) -> Needless | None:
             _goes_on(own, sparse)  # one more may be added to it
         elif node not in layers and _goes_on(own, sparse):
             behind += own
-    return sum_of((*puts, *behind)) if behind else None
+    ends = any(
+        one.name in ENDS and any(each.storage in sparse for each in one.reads) for one in behind
+    )
+    return sum_of((*puts, *behind)) if ends else None
 
 
 def _of_choice(own: list[Operation]) -> Value | None:

@@ -52,6 +52,11 @@ def for_many() -> Any:
     return torch.inverse(covariance()) @ MANY
 
 
+def squared() -> Any:
+    inverse = torch.inverse(covariance())
+    return inverse @ inverse
+
+
 def looked_at() -> Any:
     inverse = torch.inverse(covariance())
     return inverse @ Y + inverse.diagonal()
@@ -65,6 +70,6 @@ def small() -> Any:
     return torch.inverse(covariance()[:3, :3]) @ Y[:3]
 
 
-@pytest.mark.parametrize("run", [solved, for_many, looked_at, determinant_alone, small])
+@pytest.mark.parametrize("run", [solved, for_many, squared, looked_at, determinant_alone, small])
 def test_other_inverses_are_needed(run: Callable[[], Any]) -> None:
     assert operations(run) == 0

@@ -70,7 +70,9 @@ def test_what_uses_all_times_needs_both(run: Callable[[], Any]) -> None:
     assert taken_ns(run) == 0
 
 
-def of_cudnn(at: int, layers: int, packed: tuple[Any, ...] = ()) -> Step:
+def of_cudnn(
+    at: int, layers: int, packed: tuple[Any, ...] = (), times: int = TIMES, named: int = 0
+) -> Step:
     """A step on a GPU: a layer with batches first, which times lie before in memory, and a product
     of the results at one time."""
 
@@ -78,12 +80,13 @@ def of_cudnn(at: int, layers: int, packed: tuple[Any, ...] = ()) -> Step:
         return Value(storage, (*view, "float32"), 4, on_host=False)
 
     width = 2 * WIDTH
-    out = value(1, (0, (BATCH, TIMES, width), (width, BATCH * width, 1)))
+    out = value(1, (0, (BATCH, times, width), (width, BATCH * width, 1)))
     read = value(1, (at * BATCH * width, (BATCH, width), (width, 1)))
     states = [value(storage, (0, (BATCH, WIDTH), (WIDTH, 1))) for storage in (2, 3)]
     tensor, yes = "tensor", ("bool", True)
     how = (("int", 2), ("int", WIDTH), ("int", 0), ("int", layers), yes, ("float", 0.0), yes, yes)
-    arguments = (BOTH_WAYS, tensor, (tensor,), ("int", 4), tensor, tensor, tensor, *how, packed)
+    given: Any = (BOTH_WAYS, tensor, (tensor,), ("int", 4), tensor, tensor, tensor, *how, packed)
+    arguments = given[: len(given) - named]
 
     def operation(name: str, reads: Any, makes: Any, node: int, of_node: int) -> Operation:
         where: dict[str, Any] = {
@@ -120,6 +123,17 @@ def test_on_a_gpu_it_is_half_of_the_last_layer(layers: int) -> None:
     assert found.ns == round(16_000 / 2 / layers * (1 - 1 / TIMES))
 
 
-@pytest.mark.parametrize("how", [{"at": 5}, {"at": TIMES - 1, "packed": (("int", 3),)}])
-def test_nor_in_the_middle_or_of_packed_sequences(how: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"at": 5},
+        {"at": TIMES - 1, "packed": (("int", 3),)},
+        {"at": 0, "times": 0},
+        {"at": 0, "times": 3},
+        {"at": TIMES - 1, "named": 2},
+    ],
+)
+def test_nor_in_the_middle_of_packed_or_empty_sequences_or_where_arguments_are_named(
+    how: dict[str, Any],
+) -> None:
     assert one_time(of_cudnn(layers=1, **how)) is None

@@ -83,6 +83,11 @@ def largest_over_points() -> Any:
     return HEAD(torch.relu(NET(CLOUD))).max(1)[0].mean()
 
 
+def largest_over_times() -> Any:
+    """A text's layer and its largest number over time, with what lies between."""
+    return torch.relu(HEAD(CLOUD) * 2.0).max(1)[0].mean()
+
+
 def nearest_beside_all() -> Any:
     distances = torch.cdist(NET(POINTS), CLOUD)
     return distances.min(2)[0].mean() + distances.mean()
@@ -95,6 +100,7 @@ def nearest_beside_all() -> Any:
         half_of_the_distances,
         likelihood_of_labels,
         largest_over_points,
+        largest_over_times,
         nearest_beside_all,
     ],
 )

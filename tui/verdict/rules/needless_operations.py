@@ -103,7 +103,7 @@ KINDS: Final = (
         "one-hot",
         "multiplies rows of one 1 among zeros by a matrix",
         "F.embedding(index, weight.t()), or nn.Embedding: it reads the rows, and multiplies "
-        "nothing",
+        "nothing; index_add for the sum of each kind's rows",
     ),
     Needless(
         "few_sorted",
