@@ -31,6 +31,7 @@ def made_and_copied(
         return None
     copying = Share(moved.share or 0.0, moved.share_low or 0.0, moved.share_high or 0.0)
     both = added(share, copying)
+    counted = moved.evidence[0].source if moved.evidence else "py-spy"
     gain = gain_without_both("host", "h2d", window)
     found = cause(
         "host",
@@ -39,7 +40,7 @@ def made_and_copied(
         f"making tensors on the host takes {percent(both.mean)} of each step, with their copies",
         (
             place_evidence(maker, "main-thread"),
-            Evidence(f"copying them takes {percent(copying.mean)}", "gpm", copying.mean),
+            Evidence(f"copying them takes {percent(copying.mean)}", counted, copying.mean),
         ),
         (
             f"make them on the GPU, in tensor expressions: {place_name(maker)}",
