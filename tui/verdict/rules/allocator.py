@@ -29,7 +29,7 @@ from .traced_operations import traced_operations, unfused
 OWN_OPERATIONS: Final = 0.15
 """Part of the time, surely, from which a function's own operations are named beside page faults."""
 MOST: Final = 0.4
-"""Of all large tensors' bytes, of a function that is named: none other has so much."""
+"""Of all large tensors' bytes, from which on the function that makes most of them is named."""
 EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
 
