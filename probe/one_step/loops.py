@@ -9,7 +9,7 @@ from .operation import NOWHERE, Operation, Step, Work
 
 LEAST_TURNS: Final = 16
 """Fewer are heads, scales, or nets of an ensemble."""
-MOST_LINES: Final = 24
+MOST_LINES: Final = 16
 """Lines that are followed through a step: those that take most of it on the host."""
 ALIKE: Final = 0.9
 """Of a line's operations, those whose rows have the sizes which most of them have: texts differ in
