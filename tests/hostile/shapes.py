@@ -4,6 +4,7 @@ The codec refuses whatever breaks a type, so what is left for the monitor to sur
 """
 
 import types
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
@@ -24,8 +25,10 @@ TEXTS = (
 )
 
 
+@cache
 def anything(kind: Any) -> "some.SearchStrategy[Any]":
-    """Values of a type annotation as messages use them."""
+    """Values of a type annotation as messages use them; one strategy of a type, for each is looked
+    through before it is drawn from."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return some.deferred(lambda: _struct(kind))
     origin, inner = get_origin(kind), get_args(kind)
