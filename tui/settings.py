@@ -250,7 +250,7 @@ class StepOperations(msgspec.Struct, frozen=True, array_like=True):
     """Products with rows of one 1 among zeros, which are made in the step."""
     few_sorted: NeedlessOperations | None = None
     """Sorts of which a small part is read."""
-    inverses: NeedlessOperations | None = None
+    inverse: NeedlessOperations | None = None
     """Of matrices, which are multiplied by a few vectors, and determinants of the same."""
 
 

@@ -21,9 +21,6 @@ DETACH: Final = "detach"
 KEEP_THEIR_RESULT: Final = re.compile(
     r"_?(log_)?softmax|tanh|sigmoid|exp|expm1|r?sqrt|relu|elu|reciprocal|pow|cumprod|prod|linalg_.*"
 )
-SORT: Final = "sort"
-FEW_SORTED: Final = 8
-"""Times that a sort has as many numbers as are read of it, at the least."""
 SCATTERS: Final = ("index_put", "_index_put_impl_", "_unsafe_index_put")
 OPERANDS: Final = 3
 """Of those with one index: what they add to, the index and the rows."""
@@ -169,24 +166,6 @@ def _keeps_result(one: Operation, before: Operation | None) -> bool:
     if one.name != DETACH or before is None or not KEEP_THEIR_RESULT.fullmatch(before.name):
         return False
     return one.reads[0].storage in {each.storage for each in before.makes}
-
-
-def sorted_for_few(step: Step) -> Needless | None:
-    """Sorts of which only a small part is read: the first ones, or one in the middle."""
-    sorts = [one for one in step.operations if one.name == SORT and one.makes]
-    read = {value.storage: 0 for one in sorts for value in one.makes}
-    for one in step.operations:
-        if one.work is Work.VIEW or one.in_backward:
-            continue
-        for each in one.reads:
-            if each.storage in read:
-                read[each.storage] = max(each.bytes, read[each.storage])
-    return sum_of(
-        one
-        for one in sorts
-        if sum(read[value.storage] for value in one.makes) > 0
-        if all(read[value.storage] * FEW_SORTED <= value.bytes for value in one.makes)
-    )
 
 
 def by_scatter(step: Step) -> Needless | None:

@@ -1,13 +1,13 @@
 """Recurrent layers that go both ways, of whose results one time is used: at the last one, the
 direction that comes from there has read a single input."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, Final, NamedTuple
 
 from .needless import Needless
-from .operation import NOWHERE, Operation, Step, Value, Work
+from .operation import Operation, Step, Value, Work, forward_readings
+from .products import Parts, sum_in_parts
 
 ONE_WAY: Final = "mkldnn_rnn_layer"
 """On a CPU: one direction of one layer, with times first…"""
@@ -36,32 +36,24 @@ class _Directions(NamedTuple):
 def one_time(step: Step) -> Needless | None:
     """What the direction takes that ends where the program looks, with its backward, but for its
     first time."""
-    readers: dict[int, list[tuple[Operation, Value]]] = defaultdict(list)
-    for one in step.operations:
-        if one.work is not Work.VIEW and not one.in_backward:
-            for each in one.reads:
-                readers[each.storage].append((one, each))
-    ns = host_ns = 0.0
-    found: list[Operation] = []
+    return sum_in_parts(step, _needless_parts(step))
+
+
+def _needless_parts(step: Step) -> Iterator[Parts]:
+    readers = forward_readings(step)
     for both in _directions(step, readers):
-        if any(readers[storage] for storage in both.states):
+        if any(storage in readers for storage in both.states):
             continue
-        at = _only_time(both, (each for _, each in readers[both.results.storage]))
-        if at is None:
-            continue
-        # The reverse one begins at the last time, the other at the first.
-        first = both.operations[-1 if at else 0]
-        own = [one for one in step.operations if one.of_node == first.node != NOWHERE]
-        part = both.part * (1.0 - 1.0 / both.times)
-        ns += part * sum(one.ns for one in (first, *own))
-        host_ns += part * sum(one.host_ns for one in (first, *own))
-        found += [first, *own]
-    return Needless(round(ns), round(host_ns), len(found), found[0].place) if found else None
+        at = _only_time(both, (each for _, each in readers.get(both.results.storage, ())))
+        if at is not None:
+            # The reverse one begins at the last time, the other at the first.
+            first = both.operations[-1 if at else 0]
+            yield both.part * (1.0 - 1.0 / both.times), (first,)
 
 
 def _directions(
-    step: Step, readers: dict[int, list[tuple[Operation, Value]]]
-) -> Iterable[_Directions]:
+    step: Step, readers: Mapping[int, list[tuple[Operation, Value]]]
+) -> Iterator[_Directions]:
     made: dict[int, Operation] = {}
     for one in step.operations:
         if one.in_backward or one.work is Work.VIEW or not one.makes:
@@ -80,11 +72,14 @@ def _directions(
             both = tuple(way for way in ways if way is not None and way.name == ONE_WAY)
             if [_is_set(way, REVERSE) for way in both] != [False, True]:
                 continue
-            if any(len(readers[way.makes[0].storage]) > 1 for way in both):
+            if any(len(readers.get(way.makes[0].storage, ())) > 1 for way in both):
                 continue
             last = [each.storage for way in both for each in way.makes[1:3]]
             joined = [
-                reader for storage in last for reader, _ in readers[storage] if reader is not one
+                reader
+                for storage in last
+                for reader, _ in readers.get(storage, ())
+                if reader is not one
             ]
             if any(reader.name not in JOINS for reader in joined):
                 continue

@@ -125,3 +125,13 @@ def readers_of(operations: Iterable[Operation]) -> dict[int, set[int]]:
             for each in one.reads:
                 found[each.storage].add(id(one))
     return found
+
+
+def forward_readings(step: Step) -> Mapping[int, list[tuple[Operation, Value]]]:
+    """Of each storage what reads it in the forward, and which part; views read nothing."""
+    found: dict[int, list[tuple[Operation, Value]]] = defaultdict(list)
+    for one in step.operations:
+        if one.work is not Work.VIEW and not one.in_backward:
+            for each in one.reads:
+                found[each.storage].append((one, each))
+    return found

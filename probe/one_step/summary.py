@@ -1,16 +1,14 @@
 """What a traced step has shown, as it is sent."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any, Final, NamedTuple
 
+from .costly_operators import few_sorted, inverse, one_hot
 from .early_gathers import EarlyGathers, early_gathers
 from .functions import functions_of
-from .inverses import inverses
 from .loops import Loop, largest_loop
 from .multiplied_out import multiplied_out
-from .needless import Needless, by_zeros, sorted_for_few
-from .new_memory import new_memory
-from .one_hot import one_hot
+from .needless import Needless, by_zeros
 from .one_time import one_time
 from .operation import NOWHERE, Step, Work, is_all_on_host
 from .picked import picked
@@ -26,6 +24,9 @@ _FILLERS: Final = """
     normal_ uniform_ bernoulli_"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """They bring no data of the program's into a tensor."""
+LARGE: Final = 131_072
+"""Bytes from which glibc first maps a block apart (M_MMAP_THRESHOLD); smaller ones stay in the
+heap."""
 
 
 Row = tuple[Any, ...]
@@ -41,6 +42,16 @@ class HostCopies(NamedTuple):
     """Of these, what holds no data, but zeros, numbers in order or at random."""
     made_at: int
     """Where most of that is copied."""
+
+
+class NewMemory(NamedTuple):
+    """Of the function that makes most of it, with what goes back through its operations."""
+
+    place: int
+    """The line that makes most of that."""
+    bytes: int
+    of_bytes: int
+    """Of all functions."""
 
 
 class Found(NamedTuple):
@@ -81,7 +92,7 @@ class Summary(NamedTuple):
     new_memory: Row | None = None
     one_hot: Row | None = None
     few_sorted: Row | None = None
-    inverses: Row | None = None
+    inverse: Row | None = None
 
 
 def host_copies(step: Step) -> HostCopies:
@@ -121,6 +132,33 @@ def on_host(step: Step) -> Needless | None:
     return Needless(whole, whole, len(own), max(lines, key=lines.__getitem__))
 
 
+def new_memory(step: Step) -> NewMemory | None:
+    """Large tensors that a step makes anew on a CPU: glibc's allocator gives their memory back to
+    the kernel as they are freed. None where a step has a device, or makes nothing so large."""
+    if not is_all_on_host(step.operations):
+        return None
+    lines, functions = Counter[int](), Counter[tuple[str, str]]()
+    whole = 0
+    for one in step.operations:
+        held = {each.storage for each in one.reads} | one.writes
+        new = sum(
+            {
+                each.storage: each.bytes
+                for each in one.makes
+                if each.bytes >= LARGE and each.storage not in held
+            }.values()
+        )
+        whole += new
+        if new and one.place != NOWHERE:
+            lines[one.place] += new
+            functions[step.places[one.place][:2]] += new
+    if not functions:
+        return None
+    function, held_bytes = functions.most_common(1)[0]
+    place = next(place for place, _ in lines.most_common() if step.places[place][:2] == function)
+    return NewMemory(place, held_bytes, whole)
+
+
 def summary_of_forward(step: Step) -> Summary:
     """Of a step whose backward was not traced: what lies on the host. That it took no time says
     so."""
@@ -141,38 +179,35 @@ def summary_of(step: Step, found: Found, wall_ns: int) -> Summary:
     )
     zeros, loop = by_zeros(step), largest_loop(step)
     early = early_gathers(step)
-    of_step = multiplied_out(step), costly_order(step), full_products(step), zeroed(step)
-    of_few = picked(step), one_time(step), one_hot(step), sorted_for_few(step), inverses(step)
-    constant, repeated, unread, scattered, *of_products, chosen, once, rows, few, inverse = (
-        None if one is None else _needless(step, one) for one in (*found, *of_step, *of_few)
-    )
-    narrow, ordered, full, zero = of_products
     slow, memory = slow_transforms(step), new_memory(step)
+    needless = {
+        **found._asdict(),
+        "multiplied_out": multiplied_out(step),
+        "costly_order": costly_order(step),
+        "full_products": full_products(step),
+        "zeroed": zeroed(step),
+        "picked": picked(step),
+        "one_time": one_time(step),
+        "one_hot": one_hot(step),
+        "few_sorted": few_sorted(step),
+        "inverse": inverse(step),
+    }
+    rows: dict[str, Any] = {
+        name: None if one is None else _needless(step, one) for name, one in needless.items()
+    }
     return Summary(
         operations=len(step.operations),
         us=whole // 1000,
         host_us=sum(one.host_ns for one in step.operations) // 1000,
         functions=functions,
-        constant=constant,
-        repeated=repeated,
-        unread=unread,
-        scattered=scattered,
         zeros=None if zeros is None else (*_needless(step, zeros[0]), round(1e6 * zeros[1])),
         loop=None if loop is None else (*_needless(step, loop), loop.turns),
         gathered=None if early is None else (*_needless(step, early), *early.layer),
         wall_us=wall_ns // 1000,
-        multiplied_out=narrow,
-        costly_order=ordered,
-        full_products=full,
-        zeroed=zero,
         castable_us=castable_ns(step) // 1000,
         transforms=None if slow is None else (*_needless(step, slow), slow.length),
-        picked=chosen,
-        one_time=once,
-        one_hot=rows,
-        few_sorted=few,
-        inverses=inverse,
         new_memory=None if memory is None else (_place(step, memory.place), *memory[1:]),
+        **rows,
         **_beside_device(step),
     )
 

@@ -9,7 +9,7 @@ from .memory.trends import readings
 from .step_time import spent
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR
-from .window import StepWindow
+from .window import RunFacts, StepWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,14 @@ def _gives_back_itself(window: StepWindow) -> bool:
     """PyTorch may: with nearly all memory in use the allocator frees what does not fit (with
     `max_split_size_mb` without counting a retry), and cuDNN empties the cache behind each size that
     it tries kernels for."""
-    limit, last = window.gpu_memory_limit_bytes, window.gpu_memory[-1]
-    if limit and last.peak_reserved >= limits.MEMORY_FULL * limit:
+    if is_full(window):
         return True
     training = training_loader(window)
     benchmark = window.settings is not None and bool(window.settings.cudnn_benchmark)
     return benchmark and training is not None and training.varies is not False
+
+
+def is_full(window: RunFacts) -> bool:
+    """Nearly all memory that the allocator could grow to was held at once."""
+    limit, last = window.gpu_memory_limit_bytes, window.gpu_memory[-1]
+    return bool(limit) and last.peak_reserved >= limits.MEMORY_FULL * (limit or 0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from gpuwatch.probe.one_step.inverses import inverses
+from gpuwatch.probe.one_step.costly_operators import inverse
 from tests.unit.probe.traced import BEARS_SUBCLASSES, Traced
 
 pytestmark = BEARS_SUBCLASSES
@@ -22,7 +22,7 @@ def covariance() -> Any:
 
 
 def operations(run: Callable[[], Any]) -> int:
-    found = inverses(Traced().step(lambda: run().sum().backward()))
+    found = inverse(Traced().step(lambda: run().sum().backward()))
     return 0 if found is None else found.operations
 
 
@@ -53,13 +53,13 @@ def for_many() -> Any:
 
 
 def squared() -> Any:
-    inverse = torch.inverse(covariance())
-    return inverse @ inverse
+    inverted = torch.inverse(covariance())
+    return inverted @ inverted
 
 
 def looked_at() -> Any:
-    inverse = torch.inverse(covariance())
-    return inverse @ Y + inverse.diagonal()
+    inverted = torch.inverse(covariance())
+    return inverted @ Y + inverted.diagonal()
 
 
 def determinant_alone() -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gpuwatch.probe.one_step.new_memory import LARGE, NewMemory, new_memory
+from gpuwatch.probe.one_step.summary import LARGE, NewMemory, new_memory
 from tests.unit.probe.traced import BEARS_SUBCLASSES, Traced
 
 pytestmark = BEARS_SUBCLASSES

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gpuwatch.probe.one_step.needless import sorted_for_few
-from gpuwatch.probe.one_step.one_hot import one_hot
+from gpuwatch.probe.one_step.costly_operators import few_sorted, one_hot
 from tests.unit.probe.traced import BEARS_SUBCLASSES, Traced
 
 pytestmark = BEARS_SUBCLASSES
@@ -82,7 +81,7 @@ def first_indices() -> Any:
 
 @pytest.mark.parametrize("run", [hardest, first_indices])
 def test_a_sort_of_which_few_is_read(run: Callable[[], Any]) -> None:
-    assert found_in(run, sorted_for_few) == 1
+    assert found_in(run, few_sorted) == 1
 
 
 def all_sorted() -> Any:
@@ -99,4 +98,4 @@ def chosen() -> Any:
 
 @pytest.mark.parametrize("run", [all_sorted, half_of_it, chosen])
 def test_a_sort_that_is_read_is_needed(run: Callable[[], Any]) -> None:
-    assert found_in(run, sorted_for_few) == 0
+    assert found_in(run, few_sorted) == 0

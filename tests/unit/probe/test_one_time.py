@@ -101,7 +101,7 @@ def of_cudnn(
             "of_node": of_node,
             "is_kept": False,
         }
-        times: dict[str, Any] = {"ns": 8_000, "host_ns": 1_000}
+        times: dict[str, Any] = {"ns": 8_192, "host_ns": 1_000}
         return Operation(name, Work.PRODUCT, reads=reads, makes=makes, **where, **made, **times)
 
     return Step(
@@ -120,7 +120,7 @@ def of_cudnn(
 def test_on_a_gpu_it_is_half_of_the_last_layer(layers: int) -> None:
     found = one_time(of_cudnn(TIMES - 1, layers))
     assert found is not None
-    assert found.ns == round(16_000 / 2 / layers * (1 - 1 / TIMES))
+    assert found.ns == round(16_384 / 2 / layers * (1 - 1 / TIMES))
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,12 @@ def made_and_copied(
     are cut and joined in NumPy for each step, on an H200: 26 % and 12 % of it, and 1.6 and 2.3x by
     making them there. `seen`: what samples show of that Python; `share`: what of it the GPU idles
     for."""
-    moved = h2d(window) if window.gpu_present else None
     copied = [one for one in main_places(window) if copies_to_gpu(one)]
     own = [one for one in copied if users_function(one) == users_function(maker)]
-    if moved is None or not own or share_held(own) <= share_held(copied) / 2:
+    if not (window.gpu_present and own) or share_held(own) <= share_held(copied) / 2:
+        return None
+    moved = h2d(window)
+    if moved is None:
         return None
     copying = Share(moved.share or 0.0, moved.share_low or 0.0, moved.share_high or 0.0)
     both = added(share, copying)

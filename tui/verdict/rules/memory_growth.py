@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Final
 
-from ...steps import GpuMemory
+from ..allocations import WarmCounts, is_full
 from ..findings import Evidence, Finding, Note
 from ..format import percent, size
 from ..memory.growth import Growth, onset
@@ -24,7 +24,7 @@ from ..scoring import state
 from ..statistics import theil_sen
 from ..thresholds import memory as limits
 from ..thresholds.causes import EVENTS_IN_WINDOW
-from ..thresholds.gpu import GIVEN_BACK, MEMORY_FULL
+from ..thresholds.gpu import GIVEN_BACK
 from ..window import MemoryUnit, RunEvent, RunFacts, Window
 
 WHERE: Final = {
@@ -174,7 +174,7 @@ def fragmentation(window: Window) -> Finding | None:
     steps = newest.step - recent[0].step
     if not retries and (asked is None or asked / steps < limits.SPLIT_ALLOCS):
         return None
-    if not retries and asked and _is_emptied(asked, recent[0], newest, window):
+    if not retries and _is_emptied(WarmCounts(recent[0], newest), window):
         return None
     pieces, held = newest.inactive_split or 0, newest.reserved
     where = "is free between tensors"
@@ -203,14 +203,13 @@ def fragmentation(window: Window) -> Finding | None:
     )
 
 
-def _is_emptied(asked: int, first: GpuMemory, newest: GpuMemory, window: Window) -> bool:
+def _is_emptied(counts: WarmCounts, window: Window) -> bool:
     """What is asked for was given back before, with memory to spare: the program empties the
     cache."""
-    given_back = _asked(first.device_frees, newest.device_frees)
-    whole = window.gpu_memory_limit_bytes
-    if whole and newest.peak_reserved >= MEMORY_FULL * whole:
+    asked, given_back = counts.asked, counts.given_back
+    if not asked or given_back is None or is_full(window):
         return False
-    return given_back is not None and given_back >= GIVEN_BACK * asked
+    return given_back >= GIVEN_BACK * asked
 
 
 def _asked(before: int | None, now: int | None) -> int | None:

@@ -37,7 +37,6 @@ class Needless(NamedTuple):
 
     field: str
     """Of `settings.StepOperations`."""
-    sub: str
     what: str
     """What each step does with its share."""
     instead: str
@@ -45,54 +44,51 @@ class Needless(NamedTuple):
     goes_on_gpu: Goes | None = None
     """Where that is another."""
 
+    @property
+    def sub(self) -> str:
+        """The finding's."""
+        return self.field.replace("_", "-")
+
 
 KINDS: Final = (
     Needless(
-        "constant",
         "constant",
         "is computed anew, and was the same in each that was traced",
         "compute it once, and again only where it changes",
     ),
     Needless(
         "repeated",
-        "repeated",
         "computes again what the step has computed before",
         "compute it once in a step, and pass it on",
     ),
     Needless(
-        "unread",
         "unread",
         "computes what no operation reads",
         "leave it out, unless it is printed: no backward and no later operation was seen to use it",
     ),
     Needless(
         "zeroed",
-        "zeroed",
         "computes what is then multiplied by 0",
         "leave it out while its weight is 0, with its backward",
     ),
     Needless(
         "multiplied_out",
-        "multiplied-out",
         "multiplies narrow weights out, for a layer that could take them in turn",
         "x @ W + x @ A @ B for x @ (W + A @ B), one narrow weight after the other",
     ),
     Needless(
         "costly_order",
-        "costly-order",
         "multiplies matrices in the costly one of two orders",
         "a @ (b @ c) for (a @ b) @ c, or the reverse, so that the matrix between is small",
         OF_ORDER,
     ),
     Needless(
         "picked",
-        "picked",
         "goes back through a whole matrix of which few numbers are used",
         "choose under torch.no_grad(), and compute what was chosen again, with a gradient",
     ),
     Needless(
         "one_time",
-        "one-time",
         "goes through all times for a result of which the first is used",
         "one input is all that it has read there: take out[:, -1, :hidden] and out[:, 0, "
         "hidden:], or a layer of one direction",
@@ -100,20 +96,17 @@ KINDS: Final = (
     ),
     Needless(
         "one_hot",
-        "one-hot",
         "multiplies rows of one 1 among zeros by a matrix",
         "F.embedding(index, weight.t()), or nn.Embedding: it reads the rows, and multiplies "
         "nothing; index_add for the sum of each kind's rows",
     ),
     Needless(
         "few_sorted",
-        "few-sorted",
         "sorts everything for a small part of it",
         "torch.topk for the first of a sort, torch.kthvalue or median for one",
         OF_SORT,
     ),
     Needless(
-        "inverses",
         "inverse",
         "inverts matrices for a few vectors",
         "torch.linalg.solve(A, b) for inverse(A) @ b; of a covariance "

@@ -50,7 +50,7 @@ def test_a_choice_takes_a_part_of_a_sort() -> None:
 
 def test_a_cholesky_factor_takes_a_part_of_an_inverse() -> None:
     """A Gaussian process over 4,000 points on an H200: 2.5x."""
-    found = found_in(on_gpu(inverses=needless(95_000)))
+    found = found_in(on_gpu(inverse=needless(95_000)))
     assert found.headline.endswith("inverts matrices for a few vectors")
     assert "torch.linalg.cholesky" in found.advice[0]
     assert is_expected(2.5, found)
