@@ -4,11 +4,12 @@ lookups, whole sorts for the choice of a few, and inverses for the solution of a
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .needless import BLANK, Needless, sum_of
+from .needless import Needless, sum_of
 from .operation import NOWHERE, Operation, Step, Value, Work, forward_readings
 from .operators import MATRIX_PRODUCTS
 from .products import sizes_of
 
+ZEROS: Final = frozenset({"zeros", "zeros_like", "new_zeros"})
 SCATTERS: Final = frozenset({"scatter", "scatter_"})
 KEEPS: Final = frozenset({"_to_copy", "clone", "copy_"})
 """What is copied has the same numbers."""
@@ -37,7 +38,7 @@ def one_hot(step: Step) -> Needless | None:
     for one in step.operations:
         if one.work is Work.VIEW or one.in_backward:
             continue
-        if one.name in BLANK and one.makes:
+        if one.name in ZEROS and one.makes:
             blank[one.makes[0].storage] = one
             continue
         source = blank.get(one.reads[0].storage) if _puts_ones(one) else None
